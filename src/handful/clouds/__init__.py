@@ -1,0 +1,12 @@
+"""Point clouds: the type, voxel filter, neighbours, files, and depth images to clouds."""
+
+from ._cloud import Box as Box
+from ._cloud import PointCloud as PointCloud
+from ._cloud import concatenate as concatenate
+from ._neighbours import Edges as Edges
+from ._neighbours import radius_graph as radius_graph
+from ._neighbours import radius_neighbours as radius_neighbours
+from ._rgbd import Intrinsics as Intrinsics
+from ._rgbd import RgbdView as RgbdView
+from ._rgbd import cloud_from_rgbd as cloud_from_rgbd
+from ._voxels import voxel_filter as voxel_filter

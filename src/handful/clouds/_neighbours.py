@@ -1,0 +1,64 @@
+"""Radius neighbours as flat index arrays; no neighbour is ever left out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.spatial import cKDTree
+
+from handful.errors import OptionError
+
+
+class Edges(NamedTuple):
+    """Directed edges of a graph, sorted by `target`, then by `source`.
+
+    Attributes:
+        target: Index of the point that looks around [edges].
+        source: Index of the neighbour it sees [edges].
+    """
+
+    target: Int[np.ndarray, "edges"]
+    source: Int[np.ndarray, "edges"]
+
+
+def radius_graph(points: Float[np.ndarray, "points 3"], radius: float) -> Edges:
+    """All ordered pairs of different points no farther apart than `radius`.
+
+    Args:
+        points: Positions [points, 3].
+        radius: In the unit of `points`.
+    """
+    _check_radius(radius)
+    pairs = cKDTree(points).query_pairs(radius, output_type="ndarray")
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    return _sorted_edges(ends[:, 0], ends[:, 1], len(points))
+
+
+def radius_neighbours(
+    queries: Float[np.ndarray, "queries 3"], points: Float[np.ndarray, "points 3"], radius: float
+) -> Edges:
+    """All points no farther than `radius` from each query; a coinciding point counts.
+
+    Args:
+        queries: Where to look from [queries, 3]; `Edges.target` counts these.
+        points: What to look for [points, 3]; `Edges.source` counts these.
+        radius: In the unit of `points`.
+    """
+    _check_radius(radius)
+    found = cKDTree(queries).sparse_distance_matrix(cKDTree(points), radius, output_type="ndarray")
+    return _sorted_edges(found["i"], found["j"], len(points))
+
+
+def _sorted_edges(
+    target: Int[np.ndarray, "edges"], source: Int[np.ndarray, "edges"], sources: int
+) -> Edges:
+    """Edges in the one order that does not depend on how the tree was walked."""
+    code = np.sort(target.astype(np.int64) * sources + source)
+    return Edges(*np.divmod(code, max(sources, 1)))
+
+
+def _check_radius(radius: float) -> None:
+    if not (np.isfinite(radius) and radius > 0):
+        raise OptionError(f"neighbour radius is {radius}: need a positive, finite number.")

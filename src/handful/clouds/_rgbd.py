@@ -1,0 +1,136 @@
+"""Depth images to clouds. Cameras look along +z, x right, y down (OpenCV's optical frame)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from handful.clouds._cloud import Box, PointCloud, concatenate
+from handful.errors import CloudShapeError, EmptyCloudError
+
+MILLIMETRE = 1e-3
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """A pinhole camera without distortion; all in pixels.
+
+    Attributes:
+        fx: Focal length along the image's columns.
+        fy: Focal length along its rows.
+        cx: Column of the principal point; pixel centres are whole numbers.
+        cy: Row of the principal point.
+        width: Columns of the image.
+        height: Rows of the image.
+    """
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        values = np.array([self.fx, self.fy, self.cx, self.cy])
+        if not np.isfinite(values).all() or self.fx <= 0 or self.fy <= 0:
+            raise CloudShapeError(f"{self} needs finite numbers and positive focal lengths.")
+        if self.width < 1 or self.height < 1:
+            raise CloudShapeError(f"{self} needs at least one pixel.")
+
+    @classmethod
+    def from_field_of_view(cls, width: int, height: int, vertical: float) -> Intrinsics:
+        """Square pixels, centred, with a vertical field of view in radians."""
+        focal = height / (2.0 * np.tan(vertical / 2.0))
+        return cls(focal, focal, (width - 1) / 2.0, (height - 1) / 2.0, width, height)
+
+
+@dataclass(frozen=True, eq=False)
+class RgbdView:
+    """What one camera saw, and from where.
+
+    Attributes:
+        depth: Distance along the optical axis [height, width]: floats in metres, or uint16 in
+            millimetres. Zero, negative and non-finite values mean that nothing was seen.
+        color: uint8 image [height, width, 3] registered to `depth`, or None.
+        intrinsics: Of the depth image.
+        T_scene_camera: Maps the optical frame (x right, y down, z forward) to the scene [4, 4].
+    """
+
+    depth: Shaped[np.ndarray, "height width"]
+    color: Shaped[np.ndarray, "height width 3"] | None
+    intrinsics: Intrinsics
+    T_scene_camera: Shaped[np.ndarray, "4 4"]
+
+    def __post_init__(self) -> None:
+        size = (self.intrinsics.height, self.intrinsics.width)
+        if self.depth.shape != size:
+            raise CloudShapeError(f"depth image is {self.depth.shape}, intrinsics say {size}.")
+        if self.depth.dtype.kind != "f" and self.depth.dtype != np.uint16:
+            raise CloudShapeError(
+                f"depth image is {self.depth.dtype}: need floats in metres, or uint16 millimetres."
+            )
+        if self.color is not None and (
+            self.color.shape[:2] != size or self.color.dtype != np.uint8
+        ):
+            raise CloudShapeError(
+                f"colour image is {self.color.dtype} {self.color.shape}: need uint8 {(*size, 3)}."
+            )
+        if not np.isfinite(self.T_scene_camera).all():
+            raise CloudShapeError("camera pose T_scene_camera holds NaN or infinity.")
+
+
+def cloud_from_rgbd(
+    views: RgbdView | Sequence[RgbdView], workspace: Box | None = None
+) -> PointCloud:
+    """One cloud from any number of cameras, in the scene frame.
+
+    Args:
+        views: What each camera saw. All have colour, or none.
+        workspace: Only points in this box are kept.
+
+    Raises:
+        EmptyCloudError: No camera saw anything, or nothing in the workspace.
+        CloudColorError: Some views have colour and some have none.
+    """
+    listed = [views] if isinstance(views, RgbdView) else list(views)
+    if not listed:
+        raise EmptyCloudError("cloud_from_rgbd needs at least one view; got none.")
+    parts = [part for view in listed if (part := _view_points(view, workspace)) is not None]
+    if not parts:
+        where = f" inside the workspace {workspace.lower}..{workspace.upper}" if workspace else ""
+        raise EmptyCloudError(
+            f"none of {len(listed)} depth images has a valid pixel{where}: check the depth unit, "
+            "the camera poses and the workspace."
+        )
+    return concatenate(parts)
+
+
+def _view_points(view: RgbdView, workspace: Box | None) -> PointCloud | None:
+    """The valid pixels of one view in the scene frame, or None when fewer than two are left."""
+    depth = _depth_in_metres(view.depth)
+    row, column = np.nonzero(np.isfinite(depth) & (depth > 0))
+    z = depth[row, column]
+    camera = view.intrinsics
+    ray = np.stack([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy], axis=1)
+    points = np.concatenate([ray * z[:, None], z[:, None]], axis=1)
+    motion = np.asarray(view.T_scene_camera, dtype=np.float64)
+    points = points @ motion[:3, :3].T + motion[:3, 3]
+    colors = None if view.color is None else view.color[row, column]
+    if workspace is not None:
+        inside = workspace.contains(points)
+        points, colors = points[inside], None if colors is None else colors[inside]
+    if len(points) < 2:
+        return None
+    return PointCloud(points, colors)
+
+
+def _depth_in_metres(
+    depth: Shaped[np.ndarray, "height width"],
+) -> Float[np.ndarray, "height width"]:
+    if depth.dtype == np.uint16:
+        return depth.astype(np.float64) * MILLIMETRE
+    return depth.astype(np.float64)

@@ -1,0 +1,45 @@
+"""Voxel filter: one point per occupied cell."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+
+from handful.clouds._cloud import PointCloud, Points
+from handful.errors import OptionError
+
+
+def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
+    """Replace the points of each cubic cell by their barycentre and mean colour.
+
+    The grid is anchored at the cloud's lowest corner, so the result does not depend on where the
+    cloud lies; it does depend on how the cloud is turned.
+
+    Args:
+        cloud: The cloud.
+        size: Edge of a cell, metres.
+    """
+    if not (np.isfinite(size) and size > 0):
+        raise OptionError(f"voxel size is {size} m: need a positive number, for example 0.017.")
+    cell = _cell_numbers(cloud.points, size)
+    _, owner, counts = np.unique(cell, return_inverse=True, return_counts=True)
+    owner = owner.reshape(-1)
+
+    def mean(values: Points) -> Points:
+        sums = [np.bincount(owner, column, minlength=len(counts)) for column in values.T]
+        return (np.stack(sums, axis=1) / counts[:, None]).astype(values.dtype)
+
+    colors = None if cloud.colors is None else mean(cloud.colors).clip(0.0, 1.0)
+    return PointCloud._trusted(mean(cloud.points), colors, cloud.dropped)
+
+
+def _cell_numbers(points: Points, size: float) -> Int[np.ndarray, "points"]:
+    """One integer per point that is the same exactly for points of the same cell."""
+    low = points.min(axis=0).astype(np.float64)
+    index = np.floor((points - low) / size).astype(np.int64)
+    shape = index.max(axis=0) + 1
+    if float(shape[0]) * float(shape[1]) * float(shape[2]) > 2.0**62:
+        raise OptionError(
+            f"voxel size {size} m gives {' x '.join(map(str, shape))} cells: use a larger one."
+        )
+    return (index[:, 0] * shape[1] + index[:, 1]) * shape[2] + index[:, 2]
