@@ -1,3 +1,44 @@
-"""Teach a robot to pick and place from a handful of demonstrations."""
+"""Teach a robot to pick and place from a handful of demonstrations.
+
+The names below are loaded when they are first used, so that `import handful` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from handful.clouds import PointCloud as PointCloud
+    from handful.clouds import read_cloud as read_cloud
+    from handful.clouds import write_cloud as write_cloud
+    from handful.demos import Demonstration as Demonstration
+    from handful.demos import DemoSet as DemoSet
+    from handful.demos import Step as Step
+    from handful.demos import load_demos as load_demos
+    from handful.demos import save_demos as save_demos
+    from handful.errors import HandfulError as HandfulError
+
+_HOME = {
+    "PointCloud": "handful.clouds",
+    "read_cloud": "handful.clouds",
+    "write_cloud": "handful.clouds",
+    "Demonstration": "handful.demos",
+    "DemoSet": "handful.demos",
+    "Step": "handful.demos",
+    "load_demos": "handful.demos",
+    "save_demos": "handful.demos",
+    "HandfulError": "handful.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'handful' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

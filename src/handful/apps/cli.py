@@ -1,27 +1,263 @@
-"""The command line."""
+"""The command line: `handful COMMAND --help` shows what each command does, with examples.
+
+Heavy packages are imported inside the commands, so that `--help` answers at once.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+from rich.console import Console
 
 import handful
+from handful.errors import HandfulError, OptionError
 
-app = typer.Typer(no_args_is_help=True)
+if TYPE_CHECKING:
+    from handful.demos import DemoSet
+
+app = typer.Typer(
+    name="handful",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
+
+console = Console()
+problems = Console(stderr=True)
+
+INTERRUPTED = 130
+
+OutFolder = Annotated[
+    Path, typer.Option("--out", help="Folder to write the demonstrations to.", show_default=False)
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a demonstration folder that is there.")
+]
+Scale = Annotated[
+    float, typer.Option(help="Multiplies all positions; 0.001 for recordings in millimetres.")
+]
+Tip = Annotated[float, typer.Option(help="Height of the finger tips in the gripper frame, m.")]
+Opening = Annotated[float, typer.Option(help="Distance between the open fingers, m.")]
+Axis = Annotated[str, typer.Option(help="Axis along which the fingers open, x or y.")]
 
 
-def _version(show: bool) -> None:
-    if show:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"handful {handful.__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True),
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say which version."),
+    ] = False,
 ) -> None:
     """Teach a robot to pick and place from a handful of demonstrations."""
 
 
+@app.command()
+def sample(
+    out: OutFolder,
+    demos: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Make demonstrations of a procedural mug, hanger and gripper, seen by virtual cameras.
+
+    No physics, no files needed: for trying things out, and for tests.
+
+    Example: `handful sample --out out/sample && handful show out/sample`
+    """
+    from handful.demos import make_sample
+
+    with console.status(f"Making {demos} demonstrations"):
+        made = make_sample(demos, seed=seed)
+    _save(made, out, overwrite)
+
+
+@import_app.command("edf")
+def import_edf_command(
+    source: Annotated[Path, typer.Argument(help="Folder with demo_*.npz or demo_*.gzip, or one.")],
+    out: OutFolder,
+    scale: Scale = 1.0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Read the paper authors' demonstrations: NPZ arrays, or their original gzip files.
+
+    The original files are pickles. They are not unpickled: only tensors and plain data are read
+    from them, and a file that asks for anything else is refused without running anything.
+
+    Example: `handful import edf ../shared/data/edf_mug --out out/mug`
+    """
+    from handful.demos import import_edf
+
+    with console.status(f"Reading {source}"):
+        demos = import_edf(source, scale=scale)
+    _save(demos, out, overwrite)
+
+
+@import_app.command("npz")
+def import_npz_command(
+    source: Annotated[Path, typer.Argument(help="An NPZ file, or a folder of them.")],
+    out: OutFolder,
+    scale: Scale = 1.0,
+    tip: Tip = 0.15,
+    opening: Opening = 0.08,
+    axis: Axis = "x",
+    overwrite: Overwrite = False,
+) -> None:
+    """Read NPZ files, one for each demonstration.
+
+    Arrays, for each step `pick` and `place`: `pick_scene_points`, `pick_scene_colors`,
+    `pick_grasp_points`, `pick_grasp_colors` and `pick_target_poses` [k, 4, 4] (or
+    `pick_target_pose_wxyz_xyz` or `pick_target_pose_xyzw_xyz` [k, 7]).
+
+    Example: `handful import npz recordings/ --scale 0.001 --out out/cups`
+    """
+    from handful.demos import Gripper, import_npz
+
+    with console.status(f"Reading {source}"):
+        demos = import_npz(source, scale=scale, gripper=Gripper(tip, opening, axis))
+    _save(demos, out, overwrite)
+
+
+@import_app.command("clouds")
+def import_clouds_command(
+    folder: Annotated[Path, typer.Argument(help="Folder with PLY or PCD clouds.")],
+    poses: Annotated[Path, typer.Option(help="CSV or JSON file of poses.", show_default=False)],
+    out: OutFolder,
+    scale: Scale = 1.0,
+    tip: Tip = 0.15,
+    opening: Opening = 0.08,
+    axis: Axis = "x",
+    overwrite: Overwrite = False,
+) -> None:
+    """Read a folder of PLY or PCD clouds and one file of gripper poses.
+
+    A CSV file names its columns: `demo,step,scene,grasp,x,y,z,qw,qx,qy,qz`. A JSON file is a
+    list of objects with `demo`, `step`, `scene`, `grasp`, and `matrix` (4x4), or `position` and
+    `quat_wxyz` or `quat_xyzw`. Rows of the same step add target poses to it.
+
+    Example: `handful import clouds recordings/ --poses recordings/poses.csv --out out/cups`
+    """
+    from handful.demos import Gripper, import_posed_clouds
+
+    with console.status(f"Reading {folder}"):
+        gripper = Gripper(tip, opening, axis)
+        demos = import_posed_clouds(folder, poses, scale=scale, gripper=gripper)
+    _save(demos, out, overwrite)
+
+
+@app.command()
+def show(
+    demos: Annotated[Path, typer.Argument(help="A demonstration folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The picture to write; demos.png in the folder if left out.")
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="Draw this many demonstrations at most.")] = 10,
+) -> None:
+    """Check a demonstration folder and draw its scenes, grasps and target poses.
+
+    Example: `handful show out/mug --out mug.png`
+    """
+    from handful.demos import load_demos
+
+    with console.status(f"Reading {demos}"):
+        loaded = load_demos(demos)
+    _describe(loaded)
+    folder = demos if demos.is_dir() else demos.parent
+    _draw(loaded, out or folder / "demos.png", most)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("out/demo"),
+    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+) -> None:
+    """Go the whole way on a sample that is made on the spot.
+
+    Today: make ten demonstrations, write and check them, and draw them. Training and the
+    simulated robot will be added here as they are built.
+
+    Example: `handful demo --out out/demo`
+    """
+    from handful.demos import load_demos, make_sample, save_demos
+
+    with console.status("Making ten demonstrations of hanging a mug"):
+        save_demos(make_sample(10, seed=seed), out / "demos", overwrite=True)
+    loaded = load_demos(out / "demos")
+    _describe(loaded)
+    _draw(loaded, out / "demos.png", most=10)
+    console.print(
+        f"\nWhat happened: ten demonstrations of hanging a mug were made, stored in {out / 'demos'}"
+        "\nand drawn. Any viewer opens their PLY clouds; demos.json holds the gripper poses."
+        "\nWhat to try next: look at the picture, then bring your own with `handful import --help`."
+    )
+
+
+def _save(demos: DemoSet, out: Path, overwrite: bool) -> None:
+    from handful.demos import save_demos
+
+    with console.status(f"Writing {out}"):
+        folder = save_demos(demos, out, overwrite=overwrite)
+    _describe(demos)
+    console.print(f"Written to {folder}. Look at it: [bold]handful show {folder}[/bold]")
+
+
+def _describe(demos: DemoSet) -> None:
+    """A table of what is in a demonstration set."""
+    from rich.table import Table
+
+    table = Table("demonstration", "step", "scene points", "grasp points", "target poses")
+    for demonstration in demos:
+        for step in demonstration.steps:
+            grasp = f"{len(step.grasp):,}" if step.grasp else "-"
+            table.add_row(
+                demonstration.name, step.name, f"{len(step.scene):,}", grasp, str(len(step.targets))
+            )
+    console.print(table)
+
+
+def _draw(demos: DemoSet, picture: Path, most: int) -> None:
+    from handful.demos import picture_of_demos
+
+    if picture.suffix.lower() not in (".png", ".jpg", ".jpeg"):
+        raise OptionError(f"{picture}: pictures are written as .png or .jpg.")
+    with console.status("Drawing"):
+        image = picture_of_demos(demos, max_demos=most)
+        try:
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            image.save(picture)
+        except OSError as error:
+            raise OptionError(f"{picture}: cannot be written: {error.strerror or error}.") from error
+    console.print(f"Picture: {picture}")
+
+
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; a `HandfulError` is one sentence, not a traceback."""
+    try:
+        app()
+    except HandfulError as error:
+        problems.print(f"[bold red]error:[/bold red] {_escaped(str(error))}", soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        problems.print("interrupted: nothing was left half-written.")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

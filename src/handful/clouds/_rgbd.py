@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float, Shaped
 
 from handful.clouds._cloud import Box, PointCloud, concatenate
 from handful.errors import CloudShapeError, EmptyCloudError
+from handful.geometry import check_pose
 
 MILLIMETRE = 1e-3
 
@@ -79,8 +81,7 @@ class RgbdView:
             raise CloudShapeError(
                 f"colour image is {self.color.dtype} {self.color.shape}: need uint8 {(*size, 3)}."
             )
-        if not np.isfinite(self.T_scene_camera).all():
-            raise CloudShapeError("camera pose T_scene_camera holds NaN or infinity.")
+        check_pose(torch.as_tensor(self.T_scene_camera), name="T_scene_camera")
 
 
 def cloud_from_rgbd(

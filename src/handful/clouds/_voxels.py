@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from handful.clouds._cloud import PointCloud, Points
 from handful.errors import OptionError
@@ -25,7 +25,7 @@ def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
     _, owner, counts = np.unique(cell, return_inverse=True, return_counts=True)
     owner = owner.reshape(-1)
 
-    def mean(values: Points) -> Points:
+    def mean(values: Points) -> Float[np.ndarray, "cells 3"]:
         sums = [np.bincount(owner, column, minlength=len(counts)) for column in values.T]
         return (np.stack(sums, axis=1) / counts[:, None]).astype(values.dtype)
 

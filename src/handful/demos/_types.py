@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,12 +30,12 @@ class Gripper:
     Attributes:
         tip: Height z of the finger tips, metres.
         opening: Distance between the open fingers, metres.
-        axis: The axis of the gripper frame along which the fingers open.
+        axis: The axis of the gripper frame, `x` or `y`, along which the fingers open.
     """
 
     tip: float = 0.15
     opening: float = 0.08
-    axis: Literal["x", "y"] = "x"
+    axis: str = "x"
 
     def __post_init__(self) -> None:
         for name in ("tip", "opening"):

@@ -1,0 +1,93 @@
+"""Writing files so that a reader sees the old content or the new, never half of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from handful.errors import FileFormatError
+
+StrPath = str | os.PathLike[str]
+
+
+def atomic_write_bytes(path: StrPath, data: bytes) -> None:
+    """Replace the content of a file in one step.
+
+    Args:
+        path: Where to write; an existing file is replaced, a symbolic link is followed.
+        data: The whole new content.
+
+    Raises:
+        FileFormatError: It cannot be written; what was there before is still there.
+    """
+    with atomic_writer(path) as file:
+        file.write(data)
+
+
+def atomic_write_text(path: StrPath, text: str) -> None:
+    """The same for text, in UTF-8 and with line ends as they are."""
+    atomic_write_bytes(path, text.encode("utf-8"))
+
+
+@contextmanager
+def atomic_writer(path: StrPath) -> Iterator[BinaryIO]:
+    """A file to write into that takes its place under `path` only when the block ends well.
+
+    The bytes go to a hidden file in the same folder (a rename is atomic only within one file
+    system), reach the disk, and then replace `path`. If the block or the disk fails, the hidden
+    file is removed and `path` is as it was.
+
+    Args:
+        path: Where to write; an existing file is replaced, a symbolic link is followed.
+
+    Raises:
+        FileFormatError: It cannot be written, with the reason.
+    """
+    target = _writable_target(path)
+    folder = os.path.dirname(target)
+    hidden = os.path.join(folder, f".handful-{secrets.token_hex(8)}.part")
+    try:
+        with open(hidden, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(hidden, target)
+        _sync_folder(folder)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileFormatError(f"{target}: cannot be written: {reason}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(hidden)
+
+
+def _writable_target(path: StrPath) -> str:
+    """The real path behind links, once it is clear that a file can stand there."""
+    try:
+        target = os.path.realpath(path)
+        parent = os.path.dirname(target)
+        if os.path.isdir(target):
+            raise FileFormatError(f"{target}: is a folder; give the path of a file.")
+        if not os.path.isdir(parent):
+            raise FileFormatError(
+                f"{target}: cannot be written: the folder {parent} does not exist; make it first."
+            )
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{os.fspath(path)!r}: is not a usable path: {error}.") from error
+    return target
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the rename itself survive a power cut, where the file system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,4 @@
+"""Cloud files: PLY, PCD and NPZ, read with suspicion and written in one step."""
+
+from ._cloud_files import read_cloud as read_cloud
+from ._cloud_files import write_cloud as write_cloud

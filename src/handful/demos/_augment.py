@@ -1,0 +1,165 @@
+"""Augmentation: small, seeded changes that leave a demonstration true.
+
+Each function changes one thing and takes a numpy generator; `Augmentation` applies all of them to a
+step. Angles are in radians, lengths in metres.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from scipy.spatial import ConvexHull, QhullError
+
+from handful.clouds import PointCloud
+from handful.demos._types import Step
+from handful.errors import OptionError
+from handful.geometry import IsotropicGaussianSO3
+
+_FLIP_RADIUS = 100.0
+"""Radius of the mirror sphere of `visible_from`, in units of the farthest point's distance."""
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How strongly to change a step; zero switches a change off.
+
+    Attributes:
+        target_angle: Standard deviation of each component of the target's rotation, radians.
+        target_distance: Standard deviation of each component of the target's position, metres.
+        point_jitter: Standard deviation of each coordinate of each point, metres.
+        color_jitter: Standard deviation of the change of each colour channel, of all points
+            together and of each point.
+        point_dropout: The largest share of points to leave out; the share is drawn from 0 to it.
+        view_dropout: Probability that one of `views` virtual cameras is taken away.
+        views: How many virtual cameras `drop_view` imagines around the cloud.
+    """
+
+    target_angle: float = 0.0
+    target_distance: float = 0.0
+    point_jitter: float = 0.0
+    color_jitter: float = 0.0
+    point_dropout: float = 0.0
+    view_dropout: float = 0.0
+    views: int = 4
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("target_angle", np.pi),
+            ("target_distance", 1.0),
+            ("point_jitter", 1.0),
+            ("color_jitter", 1.0),
+            ("point_dropout", 0.99),
+            ("view_dropout", 1.0),
+        ):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and 0 <= value <= most):
+                raise OptionError(f"augmentation {name} is {value}: need 0 to {most:.3g}.")
+        if self.views < 2:
+            raise OptionError(f"augmentation views is {self.views}: need at least 2.")
+
+    def apply(self, step: Step, seed: int | np.random.Generator) -> Step:
+        """The step with everything changed a little; the same seed gives the same change."""
+        rng = np.random.default_rng(seed)
+        targets = perturb_poses(step.targets, self.target_angle, self.target_distance, rng)
+        grasp = None if step.grasp is None else self.apply_to_cloud(step.grasp, rng)
+        return Step(step.name, self.apply_to_cloud(step.scene, rng), targets, grasp)
+
+    def apply_to_cloud(self, cloud: PointCloud, seed: int | np.random.Generator) -> PointCloud:
+        """The cloud with its views, points and colours changed."""
+        rng = np.random.default_rng(seed)
+        if rng.uniform() < self.view_dropout:
+            cloud = drop_view(cloud, self.views, rng)
+        cloud = drop_points(cloud, rng.uniform(0.0, self.point_dropout), rng)
+        cloud = jitter_points(cloud, self.point_jitter, rng)
+        return jitter_colors(cloud, self.color_jitter, rng) if cloud.has_colors else cloud
+
+
+def perturb_poses(
+    poses: Float[np.ndarray, "poses 4 4"], angle: float, distance: float, rng: np.random.Generator
+) -> Float[np.ndarray, "poses 4 4"]:
+    """Poses turned by IG_SO(3) noise about their own origin and shifted by Gaussian noise.
+
+    Args:
+        poses: T_scene_gripper [poses, 4, 4].
+        angle: Standard deviation of each component of the rotation vector, radians (small angles).
+        distance: Standard deviation of each coordinate, metres.
+        rng: Where the randomness comes from.
+    """
+    moved = poses.copy()
+    if angle > 0:
+        generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
+        noise = IsotropicGaussianSO3(angle**2 / 2.0)
+        turns = noise.sample(len(poses), generator=generator, dtype=torch.float64).numpy()
+        moved[:, :3, :3] = poses[:, :3, :3] @ turns
+    moved[:, :3, 3] += rng.normal(0.0, 1.0, (len(poses), 3)) * distance
+    return moved
+
+
+def jitter_points(cloud: PointCloud, std: float, rng: np.random.Generator) -> PointCloud:
+    """Gaussian noise on every coordinate."""
+    if std == 0:
+        return cloud
+    noise = rng.normal(0.0, std, cloud.points.shape)
+    points = (cloud.points + noise).astype(cloud.points.dtype)
+    return PointCloud._trusted(points, cloud.colors, cloud.dropped)
+
+
+def jitter_colors(cloud: PointCloud, std: float, rng: np.random.Generator) -> PointCloud:
+    """Gaussian noise on every colour, and the same shift of tint and light on all of them."""
+    if std == 0:
+        return cloud
+    colors = cloud.require_colors()
+    noise = rng.normal(0.0, std, (1, 3)) + rng.normal(0.0, std, colors.shape)
+    changed = (colors + noise).clip(0.0, 1.0).astype(colors.dtype)
+    return PointCloud._trusted(cloud.points, changed, cloud.dropped)
+
+
+def drop_points(cloud: PointCloud, share: float, rng: np.random.Generator) -> PointCloud:
+    """Leave out a share of the points, drawn at random; at least two stay."""
+    keep = max(2, round(len(cloud) * (1.0 - share)))
+    return cloud.subsampled(keep, rng)
+
+
+def drop_view(cloud: PointCloud, views: int, rng: np.random.Generator) -> PointCloud:
+    """What would be left had one of several cameras been missing.
+
+    A recorded cloud does not say which camera saw which point. So `views` cameras are imagined at
+    random directions in the upper half around the cloud, and the points that only the first of
+    them sees are left out.
+
+    Args:
+        cloud: The cloud.
+        views: How many cameras to imagine, 2 or more.
+        rng: Where the randomness comes from.
+    """
+    low, high = cloud.bounds
+    center, reach = (low + high) / 2.0, float(np.linalg.norm(high - low))
+    directions = rng.normal(size=(views, 3))
+    directions[:, 2] = np.abs(directions[:, 2])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    seen = np.stack([visible_from(cloud, center + 1.5 * reach * d) for d in directions])
+    lost = seen[0] & ~seen[1:].any(axis=0)
+    return cloud if len(cloud) - lost.sum() < 2 else cloud.selected(~lost)
+
+
+def visible_from(
+    cloud: PointCloud, eye: Float[np.ndarray, "3"]
+) -> Bool[np.ndarray, "points"]:
+    """Which points are not hidden behind others, by the hidden point removal operator.
+
+    Points are mirrored outwards at a large sphere around the eye; those on the convex hull of the
+    mirrored points and the eye are visible (Katz, Tal and Basri, 2007).
+    """
+    offset = cloud.points.astype(np.float64) - eye
+    distance = np.linalg.norm(offset, axis=1, keepdims=True)
+    mirrored = offset * (2.0 * _FLIP_RADIUS * distance.max() / distance - 1.0)
+    try:
+        hull = ConvexHull(np.concatenate([mirrored, np.zeros((1, 3))]))
+    except QhullError:  # fewer than four points, or all in one plane with the eye
+        return np.ones(len(cloud), dtype=bool)
+    visible = np.zeros(len(cloud) + 1, dtype=bool)
+    visible[hull.vertices] = True
+    return visible[:-1]

@@ -1,0 +1,214 @@
+"""The demonstration folder: a small JSON manifest and PLY clouds that any viewer opens.
+
+`docs/demonstrations.md` describes the format for people who write it by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from handful._files import atomic_write_bytes
+from handful._strict_json import Fields, read_json
+from handful.clouds import PointCloud, read_cloud, write_cloud
+from handful.demos._poses import pose_from_json
+from handful.demos._types import Demonstration, DemoSet, Gripper, Step
+from handful.errors import DemoError, HandfulError
+
+MANIFEST = "demos.json"
+FORMAT = "handful-demos"
+VERSION = 1
+
+
+def load_demos(folder: str | Path) -> DemoSet:
+    """Read a demonstration folder and check all of it.
+
+    Args:
+        folder: The folder, or its manifest.
+
+    Raises:
+        HandfulError: Something is wrong; the message names the file and the field.
+    """
+    path = Path(folder)
+    manifest = path if path.name == MANIFEST else path / MANIFEST
+    if not manifest.is_file():
+        raise DemoError(
+            f"{path}: no {MANIFEST} there. Give a demonstration folder; make one with "
+            "`handful sample --out DIR` or `handful import`."
+        )
+    fields = Fields(read_json(manifest), str(manifest), DemoError)
+    _check_version(fields)
+    description = fields.text("description", "")
+    gripper = _read_gripper(fields) if fields.has("gripper") else Gripper()
+    demonstrations = tuple(
+        _read_demonstration(value, address, manifest.parent)
+        for address, value in fields.items("demonstrations")
+    )
+    fields.done()
+    with _at(manifest):
+        return DemoSet(demonstrations, gripper, description)
+
+
+def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a demonstration folder, whole or not at all.
+
+    Args:
+        demos: What to write.
+        folder: Where; must not exist, be empty, or (with `overwrite`) be a demonstration folder.
+        overwrite: Replace a demonstration folder that is there.
+
+    Returns:
+        The folder.
+    """
+    target = Path(folder)
+    _check_replaceable(target, overwrite)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise DemoError(f"{target}: cannot be made: {error.strerror}.") from error
+    try:
+        entries = [_write_demonstration(demonstration, staging) for demonstration in demos]
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "description": demos.description,
+            "gripper": asdict(demos.gripper),
+            "demonstrations": entries,
+        }
+        atomic_write_bytes(staging / MANIFEST, _readable_json(manifest).encode())
+        staging.chmod(0o755)
+        _swap(staging, target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return target
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _check_version(fields: Fields) -> None:
+    name, version = fields.text("format"), fields.integer("version")
+    if name != FORMAT:
+        raise DemoError(f"{fields.address}: field 'format' is {name!r}: need {FORMAT!r}.")
+    if version != VERSION:
+        raise DemoError(
+            f"{fields.address}: field 'version' is {version}; this handful reads version {VERSION}."
+        )
+
+
+def _read_gripper(fields: Fields) -> Gripper:
+    address = f"{fields.address}: gripper"
+    values = Fields(fields.any("gripper"), address, DemoError)
+    default = Gripper()
+    tip = values.number("tip", default.tip)
+    opening = values.number("opening", default.opening)
+    axis = values.text("axis", default.axis)
+    values.done()
+    with _at(address):
+        return Gripper(tip, opening, axis)
+
+
+def _read_demonstration(value: Any, address: str, root: Path) -> Demonstration:
+    fields = Fields(value, address, DemoError)
+    name = fields.text("name")
+    steps = tuple(_read_step(step, where, root) for where, step in fields.items("steps"))
+    fields.done()
+    with _at(address):
+        return Demonstration(name, steps)
+
+
+def _read_step(value: Any, address: str, root: Path) -> Step:
+    fields = Fields(value, address, DemoError)
+    name = fields.text("name")
+    scene = _read_member(fields, "scene", root)
+    grasp = _read_member(fields, "grasp", root) if fields.has("grasp") else None
+    targets = [pose_from_json(pose, where) for where, pose in fields.items("targets")]
+    fields.done()
+    with _at(address):
+        return Step(name, scene, targets, grasp)
+
+
+def _read_member(fields: Fields, name: str, root: Path) -> PointCloud:
+    """Read a cloud of the folder; a path that leads out of the folder is refused."""
+    relative = fields.text(name)
+    where = f"{fields.address}: field {name!r}"
+    path = root / relative
+    if Path(relative).is_absolute() or not path.resolve().is_relative_to(root.resolve()):
+        raise DemoError(f"{where}: {relative!r} leads out of the demonstration folder.")
+    with _at(where):
+        return read_cloud(path)
+
+
+@contextmanager
+def _at(address: object) -> Iterator[None]:
+    """Put the address before the message of whatever error the block raises."""
+    try:
+        yield
+    except HandfulError as error:
+        raise type(error)(f"{address}: {error}") from error
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _check_replaceable(target: Path, overwrite: bool) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise DemoError(f"{target}: is a file: name a folder.")
+    if not any(target.iterdir()):
+        return
+    if not (target / MANIFEST).is_file():
+        raise DemoError(f"{target}: is not empty and no demonstration folder: name another.")
+    if not overwrite:
+        raise DemoError(f"{target}: exists already: name another folder, or say --overwrite.")
+
+
+def _write_demonstration(demonstration: Demonstration, root: Path) -> dict[str, Any]:
+    (root / demonstration.name).mkdir()
+    return {
+        "name": demonstration.name,
+        "steps": [_write_step(step, demonstration.name, root) for step in demonstration.steps],
+    }
+
+
+def _write_step(step: Step, folder: str, root: Path) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": step.name}
+    for role, cloud in (("scene", step.scene), ("grasp", step.grasp)):
+        if cloud is not None:
+            entry[role] = f"{folder}/{step.name}_{role}.ply"
+            write_cloud(cloud, root / entry[role])
+    return {**entry, "targets": step.targets.tolist()}
+
+
+def _readable_json(manifest: dict[str, Any]) -> str:
+    """Indented JSON with each row of numbers on one line."""
+    text = json.dumps(manifest, indent=2)
+    return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", _on_one_line, text) + "\n"
+
+
+def _on_one_line(row: re.Match[str]) -> str:
+    return "[" + " ".join(row[1].split()) + "]"
+
+
+def _swap(staging: Path, target: Path) -> None:
+    """Put the finished folder in place; an old one goes only once the new one is there."""
+    try:
+        if not target.exists():
+            os.replace(staging, target)
+            return
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+        os.replace(target, old)
+        os.replace(staging, target)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise DemoError(f"{target}: cannot be written: {error.strerror}.") from error

@@ -1,0 +1,69 @@
+"""Gripper poses as people write them: a 4x4 matrix, or a position and a quaternion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from handful._strict_json import Fields
+from handful.errors import DemoError
+from handful.geometry import poses_from_wxyz_xyz
+
+QUATERNION_ORDERS = {"quat_wxyz": (0, 1, 2, 3), "quat_xyzw": (3, 0, 1, 2)}
+"""Name of an order, and where w, x, y, z stand in it."""
+
+UNIT_TOLERANCE = 1e-2
+
+
+def pose_matrix(
+    position: Any, quaternion: Any, order: str, address: str
+) -> Float[np.ndarray, "4 4"]:
+    """T_scene_gripper from a position and a quaternion.
+
+    Args:
+        position: x, y, z in metres.
+        quaternion: Four numbers of length one (within 1%, to allow for rounding).
+        order: `quat_wxyz` or `quat_xyzw`.
+        address: File and field, for the message.
+
+    Raises:
+        DemoError: The numbers are not a pose.
+    """
+    xyz = numbers(position, (3,), f"{address}: position")
+    quat = numbers(quaternion, (4,), f"{address}: {order}")
+    length = float(np.linalg.norm(quat))
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise DemoError(
+            f"{address}: {order} {quat.tolist()} has length {length:.4g}: need 1. "
+            "Four numbers in the order of the field's name."
+        )
+    wxyz = (quat / length)[list(QUATERNION_ORDERS[order])]
+    return poses_from_wxyz_xyz(torch.from_numpy(np.concatenate([wxyz, xyz]))).numpy()
+
+
+def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
+    """A pose from JSON: 4 rows of 4 numbers, or an object with `position` and a quaternion."""
+    if isinstance(value, list):
+        return numbers(value, (4, 4), address)
+    fields = Fields(value, address, DemoError)
+    position = fields.any("position")
+    order = fields.choose(QUATERNION_ORDERS)
+    pose = pose_matrix(position, fields.any(order), order, address)
+    fields.done()
+    return pose
+
+
+def numbers(value: Any, shape: tuple[int, ...], address: str) -> Float[np.ndarray, "..."]:
+    """The value as finite float64 numbers of that shape."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DemoError(f"{address}: not numbers: need shape {list(shape)}.") from error
+    if array.shape != shape:
+        raise DemoError(f"{address}: has shape {list(array.shape)}: need {list(shape)}.")
+    if not np.isfinite(array).all():
+        raise DemoError(f"{address}: {array.tolist()} holds NaN or infinity.")
+    return array

@@ -1,0 +1,139 @@
+"""Demonstrations as named arrays: NPZ files, and what other formats are turned into.
+
+The arrays of one demonstration, for each step `pick` and `place` that it has:
+
+    {step}_scene_points [n, 3]    {step}_scene_colors [n, 3] (may be missing)
+    {step}_grasp_points [m, 3]    {step}_grasp_colors [m, 3] (both may be missing)
+    {step}_target_poses [k, 4, 4], or {step}_target_pose_wxyz_xyz [k, 7], or ..._xyzw_xyz [k, 7]
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from handful.clouds import PointCloud
+from handful.demos._poses import pose_matrix
+from handful.demos._types import STEP_NAMES, Demonstration, DemoSet, Gripper, Step
+from handful.errors import DemoError, FileFormatError, HandfulError, OptionError
+
+MAX_NPZ_BYTES = 2**31
+
+Arrays = Mapping[str, Any]
+
+
+def import_npz(source: str | Path, *, scale: float = 1.0, gripper: Gripper | None = None) -> DemoSet:
+    """Demonstrations from one NPZ file, or from every NPZ file of a folder.
+
+    Args:
+        source: The file or folder.
+        scale: Multiplies positions, for files that are not in metres.
+        gripper: Shape of the gripper, for pictures.
+    """
+    files = source_files(Path(source), (".npz",))
+    return demo_set_from_arrays(((path, read_npz(path)) for path in files), scale, gripper)
+
+
+def demo_set_from_arrays(
+    named: Iterable[tuple[Path, Arrays]], scale: float, gripper: Gripper | None
+) -> DemoSet:
+    """A set of one demonstration for each file's arrays; errors name the file."""
+    if not (np.isfinite(scale) and scale > 0):
+        raise OptionError(f"scale is {scale}: need a positive number, for example 0.001.")
+    demonstrations = []
+    for path, arrays in named:
+        try:
+            demonstrations.append(demonstration_from_arrays(path.stem, arrays, scale))
+        except HandfulError as error:
+            raise type(error)(f"{path}: {error}") from error
+    return DemoSet(tuple(demonstrations), gripper or Gripper())
+
+
+def demonstration_from_arrays(name: str, arrays: Arrays, scale: float) -> Demonstration:
+    """One demonstration from arrays named as this module's text says."""
+    present = [step for step in STEP_NAMES if f"{step}_scene_points" in arrays]
+    if not present:
+        raise DemoError(
+            f"no array 'pick_scene_points' or 'place_scene_points'; found {sorted(arrays)[:20]}."
+        )
+    return Demonstration(name, tuple(_step(step, arrays, scale) for step in present))
+
+
+def source_files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """The file itself, or a folder's files with one of the suffixes, demo_2 before demo_10."""
+    if source.is_file():
+        return [source]
+    if not source.is_dir():
+        raise DemoError(f"{source}: no such file or folder.")
+    files = [path for path in source.rglob("*") if path.suffix.lower() in suffixes]
+    if not files:
+        raise DemoError(f"{source}: no {' or '.join(suffixes)} file in it.")
+    return sorted(files, key=_natural_order)
+
+
+def read_npz(path: Path) -> dict[str, Any]:
+    """All arrays of an NPZ file; object arrays are refused."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > MAX_NPZ_BYTES:
+                raise FileFormatError(f"{path}: unpacks to {size} bytes: need {MAX_NPZ_BYTES}.")
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileFormatError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
+        raise FileFormatError(f"{path}: not a readable NPZ file of numbers: {error}") from error
+
+
+def _natural_order(path: Path) -> list[Any]:
+    parts = re.split(r"(\d+)", str(path))
+    return [int(part) if part.isdigit() else part for part in parts]
+
+
+def _step(step: str, arrays: Arrays, scale: float) -> Step:
+    scene = _cloud(f"{step}_scene", arrays, scale)
+    grasp = _cloud(f"{step}_grasp", arrays, scale) if f"{step}_grasp_points" in arrays else None
+    targets = _targets(step, arrays)
+    targets[:, :3, 3] *= scale
+    return Step(step, scene, targets, grasp)
+
+
+def _cloud(prefix: str, arrays: Arrays, scale: float) -> PointCloud:
+    points, colors = np.asarray(arrays[f"{prefix}_points"]), arrays.get(f"{prefix}_colors")
+    try:
+        return PointCloud(points * scale if scale != 1.0 else points, colors)
+    except HandfulError as error:
+        raise type(error)(f"{prefix}_points: {error}") from error
+
+
+def _targets(step: str, arrays: Arrays) -> Float[np.ndarray, "targets 4 4"]:
+    matrices = f"{step}_target_poses"
+    if matrices in arrays:
+        return _rows(arrays[matrices], (4, 4), matrices)
+    for order in ("wxyz", "xyzw"):
+        name = f"{step}_target_pose_{order}_xyz"
+        if name in arrays:
+            rows = _rows(arrays[name], (7,), name)
+            return np.stack([pose_matrix(r[4:], r[:4], f"quat_{order}", name) for r in rows])
+    raise DemoError(f"no array {matrices!r} or '{step}_target_pose_wxyz_xyz'.")
+
+
+def _rows(value: Any, shape: tuple[int, ...], name: str) -> Float[np.ndarray, "rows ..."]:
+    """One or more rows of that shape, as a fresh float64 array."""
+    try:
+        rows = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DemoError(f"{name} does not hold numbers: {error}.") from error
+    if rows.shape == shape:
+        rows = rows[None]
+    if rows.shape[1:] != shape or len(rows) == 0:
+        needed = ", ".join(map(str, ("k", *shape)))
+        raise DemoError(f"{name} has shape {list(rows.shape)}: need [{needed}].")
+    return rows

@@ -1,0 +1,63 @@
+"""The paper authors' demonstrations: arrays in NPZ files, or their original gzip pickles."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from handful.demos._types import STEP_NAMES, DemoSet, Gripper
+from handful.demos.importers._arrays import demo_set_from_arrays, read_npz, source_files
+from handful.demos.importers._tensor_pickle import read_tensor_pickle
+from handful.errors import DemoError, FileFormatError
+
+MAX_UNPACKED_BYTES = 2**30
+
+EDF_GRIPPER = Gripper(tip=0.15, opening=0.08, axis="x")
+"""As their grasp clouds show it."""
+
+
+def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
+    """Demonstrations of the paper's authors.
+
+    Args:
+        source: A folder with `demo_*.npz` or `demo_*.gzip` files, however deep, or one such file.
+        scale: Multiplies positions, for files that are not in metres.
+    """
+    files = source_files(Path(source), (".npz", ".gzip", ".gz"))
+    named = ((path, read_npz(path) if path.suffix == ".npz" else _read_gzip(path)) for path in files)
+    return demo_set_from_arrays(named, scale, EDF_GRIPPER)
+
+
+def _read_gzip(path: Path) -> dict[str, Any]:
+    """The arrays of one original file: a list of one dict of tensors for each step."""
+    try:
+        with gzip.open(path, "rb") as stream:
+            data = stream.read(MAX_UNPACKED_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"{path}: not a readable gzip file: {error}") from error
+    if len(data) > MAX_UNPACKED_BYTES:
+        raise FileFormatError(f"{path}: unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.")
+    try:
+        return _named_arrays(read_tensor_pickle(data))
+    except (FileFormatError, DemoError) as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _named_arrays(sequence: Any) -> dict[str, Any]:
+    if not isinstance(sequence, list) or not 1 <= len(sequence) <= len(STEP_NAMES):
+        raise DemoError("need a list of one or two steps, as the authors' `save_demos` writes it.")
+    arrays: dict[str, Any] = {}
+    for index, step in enumerate(sequence):
+        if not isinstance(step, dict) or "target_poses" not in step:
+            raise DemoError(f"step {index} has no 'target_poses'.")
+        given = step.get("name")
+        name = given if given in STEP_NAMES else STEP_NAMES[index]
+        arrays[f"{name}_target_pose_wxyz_xyz"] = step["target_poses"]
+        for key in ("scene_points", "scene_colors", "grasp_points", "grasp_colors"):
+            if np.size(step.get(key, ())):
+                arrays[f"{name}_{key}"] = step[key]
+    return arrays

@@ -1,0 +1,164 @@
+"""A folder of PLY or PCD clouds and one file of poses, CSV or JSON, as people record them.
+
+One row (CSV) or object (JSON) gives one target pose: `demo` and `step` say which step it belongs
+to, `scene` and optionally `grasp` name the clouds, relative to the folder. Rows of the same step
+add target poses to it. The quaternion's order is in the field names:
+
+    demo,step,scene,grasp,x,y,z,qw,qx,qy,qz
+    cup_1,pick,cup_1/scene.pcd,,0.1,0.0,0.25,0,1,0,0
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
+from handful.clouds import PointCloud, read_cloud
+from handful.demos._poses import QUATERNION_ORDERS, pose_from_json, pose_matrix
+from handful.demos._types import Demonstration, DemoSet, Gripper, Step
+from handful.errors import DemoError, FileFormatError, OptionError, unknown_name_message
+
+_CSV_REQUIRED = ("demo", "step", "scene", "x", "y", "z", "qw", "qx", "qy", "qz")
+_CSV_COLUMNS = (*_CSV_REQUIRED, "grasp")
+
+
+@dataclass(frozen=True, eq=False)
+class _PosedRow:
+    """One line of the poses file."""
+
+    address: str
+    demo: str
+    step: str
+    scene: str
+    grasp: str
+    pose: Float[np.ndarray, "4 4"]
+
+
+def import_posed_clouds(
+    folder: str | Path,
+    poses: str | Path,
+    *,
+    scale: float = 1.0,
+    gripper: Gripper | None = None,
+) -> DemoSet:
+    """Demonstrations from a folder of PLY or PCD clouds and a poses file.
+
+    Args:
+        folder: Where the clouds are.
+        poses: The CSV or JSON file, see this module's text.
+        scale: Multiplies cloud and pose positions, for files that are not in metres.
+        gripper: Shape of the gripper, for pictures.
+    """
+    if not (np.isfinite(scale) and scale > 0):
+        raise OptionError(f"scale is {scale}: need a positive number, for example 0.001.")
+    path = Path(poses)
+    readers = {".csv": _read_csv, ".json": _read_json}
+    if path.suffix.lower() not in readers:
+        raise DemoError(f"{path}: need a .csv or .json file of poses.")
+    rows = readers[path.suffix.lower()](path)
+    if not rows:
+        raise DemoError(f"{path}: has no poses.")
+    demonstrations: dict[str, dict[str, list[_PosedRow]]] = {}
+    for row in rows:
+        demonstrations.setdefault(row.demo, {}).setdefault(row.step, []).append(row)
+    clouds = _CloudFolder(Path(folder), scale)
+    return DemoSet(
+        tuple(
+            Demonstration(name, tuple(_step(group, clouds, scale) for group in steps.values()))
+            for name, steps in demonstrations.items()
+        ),
+        gripper or Gripper(),
+    )
+
+
+class _CloudFolder:
+    """Reads clouds of one folder; a path that leads out of it is refused."""
+
+    def __init__(self, root: Path, scale: float) -> None:
+        if not root.is_dir():
+            raise DemoError(f"{root}: no such folder.")
+        self._root = root.resolve()
+        self._scale = scale
+
+    def read(self, relative: str, address: str) -> PointCloud:
+        path = (self._root / relative).resolve()
+        if not path.is_relative_to(self._root):
+            raise DemoError(f"{address}: {relative!r} leads out of {self._root}.")
+        return read_cloud(path, scale=self._scale)
+
+
+def _step(rows: list[_PosedRow], clouds: _CloudFolder, scale: float) -> Step:
+    first = rows[0]
+    for row in rows[1:]:
+        if (row.scene, row.grasp) != (first.scene, first.grasp):
+            raise DemoError(
+                f"{row.address}: step {row.step!r} of {row.demo!r} names other clouds than "
+                f"{first.address}: a step has one scene and one grasp cloud."
+            )
+    targets = np.stack([row.pose for row in rows])
+    targets[:, :3, 3] *= scale
+    scene = clouds.read(first.scene, first.address)
+    grasp = clouds.read(first.grasp, first.address) if first.grasp else None
+    try:
+        return Step(first.step, scene, targets, grasp)
+    except DemoError as error:
+        raise DemoError(f"{first.address}: {error}") from error
+
+
+def _read_csv(path: Path) -> list[_PosedRow]:
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise FileFormatError(f"{path}: larger than {MAX_JSON_BYTES >> 20} MiB.")
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream, skipinitialspace=True)
+            _check_columns(path, reader.fieldnames or [])
+            return [_csv_row(f"{path}: line {reader.line_num}", row) for row in reader]
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileFormatError(f"{path}: not a CSV text file: {error}.") from error
+
+
+def _check_columns(path: Path, names: Any) -> None:
+    for name in names:
+        if name not in _CSV_COLUMNS:
+            raise DemoError(f"{path}: {unknown_name_message('column', str(name), _CSV_COLUMNS)}")
+    missing = [name for name in _CSV_REQUIRED if name not in names]
+    if missing:
+        raise DemoError(f"{path}: the first line lacks the columns {', '.join(missing)}.")
+
+
+def _csv_row(address: str, row: dict[str | Any, str | Any]) -> _PosedRow:
+    if None in row or None in row.values():
+        raise DemoError(f"{address}: has another number of cells than the first line.")
+    position = [row[name] for name in ("x", "y", "z")]
+    quaternion = [row[name] for name in ("qw", "qx", "qy", "qz")]
+    pose = pose_matrix(position, quaternion, "quat_wxyz", address)
+    return _PosedRow(address, row["demo"], row["step"], row["scene"], row.get("grasp", ""), pose)
+
+
+def _read_json(path: Path) -> list[_PosedRow]:
+    values = read_json(path)
+    if not isinstance(values, list):
+        raise DemoError(f"{path}: need a list of objects, one for each target pose.")
+    return [_json_row(f"{path}: [{index}]", value) for index, value in enumerate(values)]
+
+
+def _json_row(address: str, value: Any) -> _PosedRow:
+    fields = Fields(value, address, DemoError)
+    demo, step, scene = fields.text("demo"), fields.text("step"), fields.text("scene")
+    grasp = fields.text("grasp", "")
+    if fields.has("matrix"):
+        pose = pose_from_json(fields.any("matrix"), f"{address}: matrix")
+    else:
+        position = fields.any("position")
+        order = fields.choose(QUATERNION_ORDERS)
+        pose = pose_matrix(position, fields.any(order), order, address)
+    fields.done()
+    return _PosedRow(address, demo, step, scene, grasp, pose)

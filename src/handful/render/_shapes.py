@@ -1,0 +1,151 @@
+"""Meshes to draw with: boxes, tubes, arrows, frames and a schematic gripper."""
+
+from __future__ import annotations
+
+
+import numpy as np
+import trimesh
+from jaxtyping import Float, Shaped
+
+from handful.errors import GeometryError
+from handful.render._mesh import Color, ColoredMesh, joined
+
+AXIS_COLORS: tuple[Color, Color, Color] = ((0.86, 0.2, 0.18), (0.2, 0.62, 0.25), (0.17, 0.38, 0.86))
+"""Colours of the x, y and z axis of a drawn frame."""
+
+ORANGE: Color = (0.95, 0.55, 0.1)
+"""Stands out from what cameras see on tables."""
+
+
+def box_mesh(
+    lower: tuple[float, float, float], upper: tuple[float, float, float], color: Color
+) -> ColoredMesh:
+    """An axis-aligned box between two corners, metres."""
+    box = trimesh.creation.box(bounds=np.array([lower, upper], dtype=np.float64))
+    return ColoredMesh.from_trimesh(box, color)
+
+
+def revolved_mesh(
+    profile: Float[np.ndarray, "corners 2"], color: Color, sides: int = 48
+) -> ColoredMesh:
+    """The solid of revolution about z of a line of (radius, height) corners, metres."""
+    solid = trimesh.creation.revolve(profile, sections=sides)
+    return ColoredMesh.from_trimesh(solid, color)
+
+
+def tube_mesh(
+    path: Float[np.ndarray, "corners 3"],
+    radius: float | Float[np.ndarray, "corners"],
+    color: Color,
+    sides: int = 16,
+) -> ColoredMesh:
+    """A round tube with flat ends along a smooth path, metres.
+
+    Args:
+        path: Middle line [corners, 3]; consecutive corners differ.
+        radius: Of the tube, one for all or one per corner.
+        color: Of the tube.
+        sides: Corners of its cross-section.
+    """
+    rings = (
+        path[:, None, :] + _circles(path, sides) * np.broadcast_to(radius, len(path))[:, None, None]
+    )
+    vertices = np.concatenate([rings.reshape(-1, 3), path[:1], path[-1:]])
+    return ColoredMesh(vertices, _tube_faces(len(path), sides), color)
+
+
+def arrow_mesh(
+    start: Shaped[np.ndarray, "3"],
+    end: Shaped[np.ndarray, "3"],
+    color: Color = ORANGE,
+    width: float | None = None,
+) -> ColoredMesh:
+    """An arrow from `start` to `end`, metres; for example a type-1 descriptor.
+
+    Args:
+        start: Where it begins.
+        end: Where its tip is.
+        color: Of the arrow.
+        width: Diameter of the shaft, metres; a fourteenth of the length if not given.
+    """
+    length = float(np.linalg.norm(end - start))
+    if not length > 0.0:
+        raise GeometryError(f"an arrow from {start} to {end} has no direction: move one end.")
+    shaft = width / 2 if width else length / 28
+    head = min(6.0 * shaft, 0.6 * length) / length
+    along = np.array([0.0, 1.0 - head, 1.0 - head + 1e-4, 1.0])
+    path = start + along[:, None] * (end - start)
+    return tube_mesh(path, shaft * np.array([1.0, 1.0, 2.4, 0.02]), color)
+
+
+def frame_meshes(pose: Shaped[np.ndarray, "4 4"], size: float = 0.05) -> list[ColoredMesh]:
+    """The axes of a frame as arrows: x red, y green, z blue.
+
+    Args:
+        pose: T_scene_frame [4, 4].
+        size: Length of the arrows, metres.
+    """
+    origin = pose[:3, 3]
+    return [
+        arrow_mesh(origin, origin + size * pose[:3, axis], AXIS_COLORS[axis]) for axis in range(3)
+    ]
+
+
+def gripper_mesh(
+    tip: float = 0.15,
+    opening: float = 0.08,
+    axis: str = "x",
+    color: Color = (0.62, 0.62, 0.64),
+    opacity: float = 1.0,
+) -> ColoredMesh:
+    """A parallel gripper in the gripper frame: approach along +z, wrist at the origin.
+
+    Args:
+        tip: Height z of the finger tips, metres.
+        opening: Free distance between the fingers, metres.
+        axis: Along which they open.
+        color: Of the gripper.
+        opacity: See `ColoredMesh`.
+    """
+    scale = tip / 0.15
+    thick, depth, palm = 0.009 * scale, 0.011 * scale, (0.02 * scale, 0.065 * scale)
+    reach = max(0.062 * scale, opening / 2 + thick)
+    wrist = scale * np.array([[0.0, -0.02], [0.03, -0.02], [0.03, 0.02], [0.0, 0.02]])
+    parts = [
+        revolved_mesh(wrist, color, sides=32),
+        box_mesh((-reach, -0.028 * scale, palm[0]), (reach, 0.028 * scale, palm[1]), color),
+        box_mesh((opening / 2, -depth, palm[1]), (opening / 2 + thick, depth, tip), color),
+        box_mesh((-opening / 2 - thick, -depth, palm[1]), (-opening / 2, depth, tip), color),
+    ]
+    mesh = joined(parts).recolored(color, opacity)
+    if axis == "x":
+        return mesh
+    quarter_turn = np.eye(4)[[1, 0, 2, 3]] * np.array([[-1.0], [1.0], [1.0], [1.0]])
+    return mesh.transformed(quarter_turn)
+
+
+def _circles(path: Float[np.ndarray, "corners 3"], sides: int) -> Float[np.ndarray, "corners s 3"]:
+    """Unit circles [corners, sides, 3] across a path, without twist from one to the next."""
+    tangent = np.gradient(path, axis=0)
+    tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+    side = np.eye(3)[int(np.abs(tangent[0]).argmin())]
+    frames = []
+    for direction in tangent:
+        side = side - direction * (side @ direction)
+        side /= np.linalg.norm(side)
+        frames.append([side, np.cross(direction, side)])
+    angle = 2.0 * np.pi * np.arange(sides) / sides
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.einsum("sk,ckx->csx", circle, np.array(frames))
+
+
+def _tube_faces(rings: int, sides: int) -> Shaped[np.ndarray, "faces 3"]:
+    """Two triangles per patch between rings, and a fan at each end; outward."""
+    ring, side = np.meshgrid(np.arange(rings - 1), np.arange(sides), indexing="ij")
+    here, next_ = ring * sides + side, ring * sides + (side + 1) % sides
+    wall = [[here, next_, here + sides], [next_, next_ + sides, here + sides]]
+    first, turn = np.arange(sides), (np.arange(sides) + 1) % sides
+    last, middle = (rings - 1) * sides, np.full(sides, rings * sides)
+    ends = [[turn, first, middle], [last + first, last + turn, middle + 1]]
+    patches = [np.stack([part.reshape(-1) for part in face], axis=1) for face in wall + ends]
+    return np.concatenate(patches)

@@ -1,0 +1,44 @@
+"""Small things that several tests need."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from handful.clouds import PointCloud
+from handful.demos import Demonstration, DemoSet, Step, make_sample
+
+
+def small_cloud(seed: int = 0, count: int = 30, colors: bool = True) -> PointCloud:
+    rng = np.random.default_rng(seed)
+    rgb = rng.integers(0, 256, (count, 3), dtype=np.uint8) if colors else None
+    return PointCloud(rng.uniform(-0.2, 0.2, (count, 3)), rgb)
+
+
+def pose_at(x: float, y: float, z: float) -> np.ndarray:
+    """A gripper looking down at (x, y, z)."""
+    pose = np.diag([1.0, -1.0, -1.0, 1.0])
+    pose[:3, 3] = x, y, z
+    return pose
+
+
+def small_demos(count: int = 2) -> DemoSet:
+    """Random clouds in the shape of demonstrations: quick, and no mug in sight."""
+    return DemoSet(
+        tuple(
+            Demonstration(
+                f"demo_{index}",
+                (
+                    Step("pick", small_cloud(index), [pose_at(0.1, 0, 0.2), pose_at(0, 0.1, 0.2)]),
+                    Step("place", small_cloud(9 + index), pose_at(0, 0, 0.3), small_cloud(5, 20)),
+                ),
+            )
+            for index in range(count)
+        ),
+        description="Random dots.",
+    )
+
+
+@lru_cache
+def mug_sample(count: int = 2, seed: int = 0) -> DemoSet:
+    """The project's own sample, made once per test process."""
+    return make_sample(count, seed=seed)

@@ -1,0 +1,114 @@
+"""Augmentations: seeded, of the stated size, and harmless when switched off."""
+
+import numpy as np
+import pytest
+import torch
+import trimesh
+from samples import mug_sample, pose_at, small_cloud
+
+from handful.clouds import PointCloud
+from handful.demos import (
+    Augmentation,
+    Step,
+    drop_points,
+    drop_view,
+    jitter_colors,
+    jitter_points,
+    perturb_poses,
+    visible_from,
+)
+from handful.errors import OptionError
+from handful.geometry import check_pose, rotation_log
+
+EVERYTHING = Augmentation(0.1, 0.01, 0.002, 0.05, 0.3, 1.0)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_the_same_seed_gives_the_same_step():
+    step = mug_sample()[0].step("place")
+    one, again, other = (EVERYTHING.apply(step, seed) for seed in (1, 1, 2))
+    assert np.array_equal(one.targets, again.targets)
+    assert np.array_equal(one.scene.points, again.scene.points)
+    assert np.array_equal(one.grasp.require_colors(), again.grasp.require_colors())
+    assert not np.array_equal(one.targets, other.targets)
+    assert len(one.scene) != len(other.scene)
+
+
+def test_no_augmentation_changes_nothing():
+    step = mug_sample()[0].step("place")
+    same = Augmentation().apply(step, 0)
+    assert np.array_equal(same.targets, step.targets)
+    assert np.array_equal(same.scene.points, step.scene.points)
+    assert np.array_equal(same.grasp.require_colors(), step.grasp.require_colors())
+
+
+def test_a_step_without_grasp_or_colour_is_fine():
+    step = Step("pick", small_cloud(colors=False), pose_at(0, 0, 0.2))
+    changed = EVERYTHING.apply(step, 0)
+    assert changed.grasp is None
+    assert not changed.scene.has_colors
+
+
+def test_pose_noise_has_the_stated_size():
+    poses = np.repeat(pose_at(0.1, 0.2, 0.3)[None], 20_000, axis=0)
+    moved = perturb_poses(poses, 0.05, 0.004, rng())
+    check_pose(torch.from_numpy(moved), tolerance=1e-9)
+    turns = rotation_log(torch.from_numpy(poses[:, :3, :3].transpose(0, 2, 1) @ moved[:, :3, :3]))
+    np.testing.assert_allclose(turns.std(0), 0.05, rtol=0.03)
+    np.testing.assert_allclose((moved - poses)[:, :3, 3].std(0), 0.004, rtol=0.03)
+
+
+def test_point_and_colour_noise_have_the_stated_size():
+    cloud = PointCloud(small_cloud(count=20_000).points, np.full((20_000, 3), 0.5))
+    moved = jitter_points(cloud, 0.003, rng())
+    np.testing.assert_allclose((moved.points - cloud.points).std(0), 0.003, rtol=0.03)
+    change = jitter_colors(cloud, 0.02, rng()).require_colors() - 0.5
+    np.testing.assert_allclose(change.std(0), 0.02, rtol=0.03)
+    tints = [jitter_colors(cloud, 0.02, rng(i)).require_colors().mean(0) - 0.5 for i in range(200)]
+    assert np.std(tints) == pytest.approx(0.02, rel=0.15)
+
+
+def test_colours_stay_colours():
+    colors = jitter_colors(small_cloud(count=2000), 0.8, rng()).require_colors()
+    assert colors.min() == 0.0
+    assert colors.max() == 1.0
+
+
+def test_dropout_leaves_out_the_stated_share():
+    cloud = small_cloud(count=1000)
+    assert len(drop_points(cloud, 0.3, rng())) == 700
+    assert len(drop_points(cloud, 0.9999, rng())) == 2
+    assert drop_points(cloud, 0.0, rng()) is cloud
+
+
+def test_a_sphere_hides_its_far_side():
+    points = trimesh.creation.icosphere(subdivisions=4, radius=0.1).vertices
+    seen = visible_from(PointCloud(points), np.array([0.0, 0.0, 1.0]))
+    horizon = 0.1 * 0.1 / 1.0
+    assert seen[points[:, 2] > horizon + 0.02].mean() > 0.99
+    assert not seen[points[:, 2] < horizon - 0.02].any()
+
+
+def test_a_dropped_view_takes_only_points_that_one_camera_saw():
+    scene = mug_sample()[0].step("pick").scene.subsampled(3000, 0)
+    sizes = [len(drop_view(scene, 3, rng(seed))) for seed in range(6)]
+    assert min(sizes) < 3000
+    assert min(sizes) > 1500
+
+
+def test_a_flat_cloud_has_no_hidden_side():
+    flat = PointCloud(np.pad(rng().uniform(0, 1, (3, 2)), ((0, 0), (0, 1))))
+    assert visible_from(flat, np.array([0.0, 0.0, 0.0])).all()
+    assert len(drop_view(flat, 3, rng())) >= 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"target_angle": -1.0}, {"point_jitter": np.nan}, {"point_dropout": 1.0}, {"views": 1}],
+)
+def test_impossible_strengths_are_refused(values):
+    with pytest.raises(OptionError, match="augmentation"):
+        Augmentation(**values)

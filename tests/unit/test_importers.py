@@ -1,0 +1,440 @@
+"""Importers, and above all what they refuse."""
+
+import gzip
+import io
+import json
+import os
+import pickle
+import pickletools
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import pose_at, small_cloud, small_demos
+
+from handful.clouds import write_cloud
+from handful.demos import import_edf, import_npz, import_posed_clouds
+from handful.demos.importers._tensor_pickle import read_tensor_pickle
+from handful.errors import (
+    DemoError,
+    FileFormatError,
+    HandfulError,
+    OptionError,
+    UnsafeFileError,
+)
+
+POSE = [[0.0, 1.0, 0.0, 0.0, 0.1, 0.0, 0.25]]
+
+
+def edf_step(name: str | None, dtype: torch.dtype = torch.float32) -> dict[str, object]:
+    """One step as the authors' `save_demos` lays it out."""
+    cloud = small_cloud()
+    return {
+        "name": name,
+        "scene_points": torch.from_numpy(cloud.points.copy()),
+        "scene_colors": torch.from_numpy(cloud.require_colors().copy()),
+        "grasp_points": torch.empty(0, 3),
+        "grasp_colors": torch.empty(0, 3),
+        "target_poses": torch.tensor(POSE, dtype=dtype),
+        "demo_type": "TargetPoseDemo",
+    }
+
+
+def write_gzip(path: Path, value: object, protocol: int = 4) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(pickle.dumps(value, protocol=protocol)))
+    return path
+
+
+def edf_arrays() -> dict[str, np.ndarray]:
+    cloud = small_cloud()
+    return {
+        "pick_scene_points": cloud.points,
+        "pick_scene_colors": (cloud.require_colors() * 255).round().astype(np.uint8),
+        "pick_grasp_points": small_cloud(3).points,
+        "pick_grasp_colors": np.zeros((30, 3), np.uint8),
+        "pick_target_pose_wxyz_xyz": np.array(POSE),
+        "place_scene_points": small_cloud(4).points,
+        "place_target_poses": np.stack([pose_at(0, 0, 0.3)] * 2),
+    }
+
+
+# --- the authors' original files ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_the_authors_gzip_files_are_read(tmp_path, protocol):
+    for index in (10, 2):
+        value = [edf_step("pick"), edf_step("place", torch.float64)]
+        write_gzip(tmp_path / "data" / f"demo_{index}.gzip", value, protocol)
+    demos = import_edf(tmp_path)
+    assert [demo.name for demo in demos] == ["demo_2", "demo_10"]
+    pick, place = demos[0].steps
+    assert (pick.name, place.name) == ("pick", "place")
+    assert np.array_equal(pick.scene.points, small_cloud().points)
+    assert pick.grasp is None
+    np.testing.assert_allclose(pick.targets, [pose_at(0.1, 0.0, 0.25)], atol=1e-7)
+
+
+def test_unnamed_steps_are_pick_then_place(tmp_path):
+    path = write_gzip(tmp_path / "demo_0.gzip", [edf_step(None), edf_step("")])
+    assert [step.name for step in import_edf(path)[0].steps] == ["pick", "place"]
+
+
+TENSORS = {
+    "float32": torch.arange(6.0).reshape(2, 3),
+    "float64": torch.arange(6, dtype=torch.float64),
+    "uint8": torch.arange(6, dtype=torch.uint8),
+    "int64": torch.tensor([[1, -2], [3, -4]]),
+    "transposed": torch.arange(6.0).reshape(2, 3).T,
+    "slice": torch.arange(20.0).reshape(4, 5)[1:3, 2:],
+    "empty": torch.empty(0, 3),
+    "scalar": torch.tensor(2.5),
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_tensors_come_out_as_torch_would_read_them(name, protocol):
+    value = {"nested": [(TENSORS[name], None, True, 3, "x", 2.5)]}
+    ((array, *rest),) = read_tensor_pickle(pickle.dumps(value, protocol=protocol))["nested"]
+    assert rest == [None, True, 3, "x", 2.5]
+    assert np.array_equal(array, TENSORS[name].numpy())
+    assert array.dtype == TENSORS[name].numpy().dtype
+
+
+class Attack:
+    """Pickles to a call of the given function."""
+
+    def __init__(self, function: object, *arguments: object) -> None:
+        self._call = (function, arguments)
+
+    def __reduce__(self):
+        return self._call
+
+
+class State:
+    def __setstate__(self, state: object) -> None:
+        raise AssertionError("the file's object was built")
+
+
+def hostile_pickles(marker: Path) -> dict[str, bytes]:
+    touch = f"touch {marker}"
+    attacks: dict[str, object] = {
+        "system": Attack(os.system, touch),
+        "eval": Attack(eval, f"open({str(marker)!r}, 'w')"),
+        "exec": Attack(exec, f"open({str(marker)!r}, 'w')"),
+        "open": Attack(open, str(marker), "w"),
+        "getattr": Attack(getattr, "text", "upper"),
+        "torch.load": Attack(torch.load, str(marker)),
+        "hidden in a step": [{"name": "pick", "target_poses": Attack(os.system, touch)}],
+        "object": State(),
+        "numpy": np.arange(3),
+        "set": {1, 2},
+        "bytearray": bytearray(b"x"),
+        "parameter": torch.nn.Parameter(torch.zeros(3)),
+        "OrderedDict subclass state": OrderedDict(a=Attack(os.system, touch)),
+    }
+    raw = {
+        f"{name} (protocol {protocol})": pickle.dumps(value, protocol=protocol)
+        for name, value in attacks.items()
+        for protocol in (0, 2, 4)
+    }
+    raw["inst"] = f"(S'{touch}'\nios\nsystem\n.".encode()
+    raw["obj"] = b"\x80\x02(cos\nsystem\nX\x02\x00\x00\x00lso."
+    raw["newobj"] = b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85\x81."
+    raw["build on a builder"] = b"\x80\x02ccollections\nOrderedDict\n}X\x01\x00\x00\x00aK\x01sb."
+    raw["persistent id"] = b"\x80\x02X\x01\x00\x00\x00aQ."
+    raw["extension"] = b"\x80\x02\x82\x01."
+    raw["nested"] = pickle.dumps(Attack(torch.storage._load_from_bytes, pickle.dumps(attacks["eval"])))
+    return raw
+
+
+def test_a_hostile_file_is_refused_and_nothing_runs(tmp_path):
+    marker = tmp_path / "was_here"
+    for name, data in hostile_pickles(marker).items():
+        path = tmp_path / "demo_0.gzip"
+        path.write_bytes(gzip.compress(data))
+        with pytest.raises(UnsafeFileError, match="refused") as caught:
+            import_edf(path)
+        assert "demo_0.gzip" in str(caught.value), name
+        assert not marker.exists(), name
+
+
+def test_the_attacks_would_work_on_pickle(tmp_path):
+    """The test above can fail: the same bytes do harm where they are unpickled."""
+    marker = tmp_path / "was_here"
+    pickle.loads(hostile_pickles(marker)["system (protocol 4)"])
+    assert marker.exists()
+
+
+def tensor_with(offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> bytes:
+    """A pickle of a tensor over ten numbers whose header says something else."""
+    storage = torch.arange(10.0).untyped_storage()
+    arguments = (torch.storage.TypedStorage(wrap_storage=storage, dtype=torch.float32, _internal=True),
+                 offset, size, stride, False, OrderedDict())  # fmt: skip
+    return pickle.dumps(Attack(torch._utils._rebuild_tensor_v2, *arguments))
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize(
+    ("offset", "size", "stride"),
+    [
+        (5, (6,), (1,)),
+        (0, (10**9,), (0,)),
+        (0, (2, 10**12), (0, 0)),
+        (-1, (2,), (1,)),
+        (0, (2,), (-1,)),
+        (0, (3,), (5,)),
+        (0, (2, 2), (1,)),
+        (2**70, (1,), (1,)),
+    ],
+)
+def test_a_tensor_that_reaches_beyond_its_numbers_is_refused(offset, size, stride):
+    with pytest.raises(FileFormatError, match="tensor"):
+        read_tensor_pickle(tensor_with(offset, size, stride))
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_a_tensor_that_fits_is_read():
+    assert read_tensor_pickle(tensor_with(2, (2, 3), (4, 1))).tolist() == [[2, 3, 4], [6, 7, 8]]
+
+
+@given(st.data())
+def test_a_damaged_file_is_an_error_and_never_a_crash(data):
+    good = bytearray(pickle.dumps([edf_step("pick")], protocol=data.draw(st.sampled_from([2, 4]))))
+    for _ in range(data.draw(st.integers(1, 4))):
+        good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    damaged = bytes(good[: data.draw(st.integers(0, len(good)))])
+    try:
+        read_tensor_pickle(damaged)
+    except HandfulError:
+        pass
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_an_error_and_never_a_crash(data):
+    try:
+        read_tensor_pickle(b"\x80\x02" + data)
+    except HandfulError:
+        pass
+
+
+def test_every_instruction_of_pickle_is_known_or_refused():
+    for opcode in pickletools.opcodes:
+        argument = b"0\n0\n" if opcode.arg is not None else b""
+        try:
+            read_tensor_pickle(b"\x80\x02" + opcode.code.encode("latin1") + argument + b".")
+        except HandfulError:
+            pass
+
+
+def test_a_gzip_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("handful.demos.importers._edf.MAX_UNPACKED_BYTES", 2**20)
+    path = tmp_path / "demo_0.gzip"
+    path.write_bytes(gzip.compress(bytes(2**24)))
+    assert path.stat().st_size < 2**17
+    with pytest.raises(FileFormatError, match="unpacks to more than 1 MiB"):
+        import_edf(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "need a list of one or two steps"),
+        ({"a": 1}, "need a list of one or two steps"),
+        ([edf_step("pick")] * 3, "need a list of one or two steps"),
+        ([{"name": "pick"}], "has no 'target_poses'"),
+        ([{**edf_step("pick"), "scene_points": torch.empty(0, 3)}], "no array 'pick_scene_points'"),
+        ([{**edf_step("pick"), "target_poses": torch.zeros(1, 7)}], "has length 0: need 1"),
+        ([{**edf_step("pick"), "target_poses": torch.zeros(7, 1)}], "need \\[k, 7\\]"),
+        ([{**edf_step("pick"), "target_poses": "here"}], "target"),
+        ([{**edf_step("pick"), "scene_points": torch.zeros(30, 3) * 1e9}], "scene_points"),
+    ],
+)
+def test_wrong_contents_are_named(tmp_path, value, message):
+    path = write_gzip(tmp_path / "demo_0.gzip", value)
+    with pytest.raises(HandfulError, match=message) as caught:
+        import_edf(path)
+    assert "demo_0.gzip" in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"", b"not gzip", gzip.compress(b"abc" * 100)[:-20]])
+def test_a_broken_gzip_is_an_error(tmp_path, data):
+    (tmp_path / "demo_0.gzip").write_bytes(data)
+    with pytest.raises(FileFormatError, match=r"demo_0\.gzip"):
+        import_edf(tmp_path)
+
+
+# --- NPZ ---------------------------------------------------------------------------------------
+
+
+def test_npz_files_are_read(tmp_path):
+    np.savez(tmp_path / "demo_0.npz", **edf_arrays())
+    for demos in (import_npz(tmp_path), import_npz(tmp_path / "demo_0.npz"), import_edf(tmp_path)):
+        pick, place = demos[0].steps
+        assert np.array_equal(pick.scene.points, small_cloud().points)
+        assert np.array_equal(pick.scene.require_colors(), small_cloud().require_colors())
+        assert not place.scene.has_colors
+        assert place.targets.shape == (2, 4, 4)
+        np.testing.assert_allclose(pick.targets[0], pose_at(0.1, 0, 0.25), atol=1e-15)
+
+
+def test_scale_multiplies_clouds_and_poses(tmp_path):
+    arrays = edf_arrays()
+    for name in ("pick_scene_points", "pick_grasp_points", "place_scene_points"):
+        arrays[name] = arrays[name] * 1000
+    arrays["pick_target_pose_wxyz_xyz"][:, 4:] *= 1000
+    arrays["place_target_poses"][:, :3, 3] *= 1000
+    np.savez(tmp_path / "demo_0.npz", **arrays)
+    with pytest.raises(HandfulError, match=r"demo_0\.npz: pick_scene_points.*0\.001"):
+        import_npz(tmp_path)
+    demos = import_npz(tmp_path, scale=0.001)
+    np.testing.assert_allclose(demos[0].step("pick").scene.points, small_cloud().points, rtol=1e-5)
+    np.testing.assert_allclose(demos[0].step("pick").targets[0], pose_at(0.1, 0, 0.25), atol=1e-12)
+    with pytest.raises(OptionError, match="scale is 0"):
+        import_npz(tmp_path, scale=0.0)
+
+
+def test_npz_with_objects_is_refused(tmp_path):
+    np.savez(tmp_path / "demo_0.npz", pick_scene_points=np.array([Attack(os.getcwd)], dtype=object))
+    with pytest.raises(FileFormatError, match=r"demo_0\.npz"):
+        import_npz(tmp_path)
+
+
+def test_npz_errors_name_the_file(tmp_path):
+    (tmp_path / "demo_0.npz").write_bytes(b"PK\x03\x04 not a zip")
+    with pytest.raises(FileFormatError, match=r"demo_0\.npz"):
+        import_npz(tmp_path)
+    np.savez(tmp_path / "demo_0.npz", points=np.zeros((3, 3)))
+    with pytest.raises(DemoError, match=r"demo_0\.npz.*pick_scene_points.*found \['points'\]"):
+        import_npz(tmp_path)
+    with pytest.raises(DemoError, match="no such file"):
+        import_npz(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DemoError, match=r"no \.npz file"):
+        import_npz(tmp_path / "empty")
+
+
+# --- clouds and a file of poses -----------------------------------------------------------------
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    write_cloud(small_cloud(0), tmp_path / "scene.ply")
+    write_cloud(small_cloud(1), tmp_path / "held.pcd")
+    return tmp_path
+
+
+CSV = """demo,step,scene,grasp,x,y,z,qw,qx,qy,qz
+cup,pick,scene.ply,,0.1,0,0.25,0,1,0,0
+cup,pick,scene.ply,,0.2,0,0.25,0,1,0,0
+cup,place,scene.ply,held.pcd,0,0.1,0.3,0,1,0,0
+bowl,pick,scene.ply,,0.1,0,0.25,0,1,0,0
+"""
+
+JSON = [
+    {"demo": "cup", "step": "pick", "scene": "scene.ply", "matrix": pose_at(0.1, 0, 0.25).tolist()},
+    {"demo": "cup", "step": "pick", "scene": "scene.ply", "position": [0.2, 0, 0.25],
+     "quat_xyzw": [1, 0, 0, 0]},
+    {"demo": "cup", "step": "place", "scene": "scene.ply", "grasp": "held.pcd",
+     "position": [0, 0.1, 0.3], "quat_wxyz": [0, 1, 0, 0]},
+    {"demo": "bowl", "step": "pick", "scene": "scene.ply", "position": [0.1, 0, 0.25],
+     "quat_wxyz": [0, 1, 0, 0]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_clouds_and_poses_are_read(recording, kind):
+    poses = recording / f"poses.{kind}"
+    poses.write_text(CSV if kind == "csv" else json.dumps(JSON))
+    demos = import_posed_clouds(recording, poses)
+    assert [demo.name for demo in demos] == ["cup", "bowl"]
+    pick, place = demos[0].steps
+    np.testing.assert_allclose(pick.targets, [pose_at(0.1, 0, 0.25), pose_at(0.2, 0, 0.25)])
+    assert pick.grasp is None
+    assert np.array_equal(place.grasp.points, small_cloud(1).points)
+
+
+def test_millimetre_recordings_need_a_scale(recording):
+    big = io.StringIO()
+    big.write("ply\nformat ascii 1.0\nelement vertex 2\n")
+    big.write("property float x\nproperty float y\nproperty float z\nend_header\n0 0 0\n300 0 50\n")
+    (recording / "scene.ply").write_text(big.getvalue())
+    (recording / "poses.csv").write_text(
+        "demo,step,scene,x,y,z,qw,qx,qy,qz\ncup,pick,scene.ply,100,0,250,0,1,0,0\n"
+    )
+    with pytest.raises(HandfulError, match=r"scene\.ply.*scale=0\.001"):
+        import_posed_clouds(recording, recording / "poses.csv")
+    demos = import_posed_clouds(recording, recording / "poses.csv", scale=0.001)
+    np.testing.assert_allclose(demos[0].step("pick").targets[0], pose_at(0.1, 0, 0.25))
+    assert demos[0].step("pick").scene.extent[0] == pytest.approx(0.3)
+
+
+BAD_CSV = {
+    "column": (CSV.replace("scene,", "scenes,", 1), "Did you mean 'scene'"),
+    "missing column": (CSV.replace(",qz", ""), "lacks the columns qz"),
+    "cells": (CSV.replace("0.25,0,1,0,0\ncup", "0.25,0,1,0\ncup"), "line 2: has another number"),
+    "text": (CSV.replace("0.1,0,0.25", "here,0,0.25", 1), "line 2: position: not numbers"),
+    "NaN": (CSV.replace("0.1,0,0.25", "nan,0,0.25", 1), "line 2: position.*NaN"),
+    "order": (CSV.replace("0,1,0,0\n", "0,1,0,5\n", 1), "line 2: quat_wxyz.*has length"),
+    "step": (CSV.replace("cup,place", "cup,put"), "unknown step 'put'"),
+    "no file": (CSV.replace("held.pcd", "other.pcd"), r"other\.pcd"),
+    "path": (CSV.replace("held.pcd", "../../x.pcd"), "line 4.*leads out of"),
+    "two scenes": (CSV.replace("scene.ply,,0.2", "held.pcd,,0.2"), "line 3.*names other clouds"),
+    "no rows": (CSV.splitlines()[0], "has no poses"),
+    "nothing": ("", "lacks the columns demo"),
+    "binary": ("\x00\x01", "poses.csv"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CSV)
+def test_a_bad_poses_file_is_named_with_its_line(recording, case):
+    text, message = BAD_CSV[case]
+    (recording / "poses.csv").write_text(text)
+    with pytest.raises(HandfulError, match=message):
+        import_posed_clouds(recording, recording / "poses.csv")
+
+
+def test_bad_json_poses_are_named(recording):
+    path = recording / "poses.json"
+    for value, message in [
+        ({}, "need a list"),
+        ([{**JSON[1], "quat_wxyz": [1, 0, 0, 0]}], r"\[0\].*need exactly one"),
+        ([{**JSON[0], "pose": 1}], "unknown field 'pose'"),
+        ([{"demo": "cup"}], "'step' is missing"),
+    ]:
+        path.write_text(json.dumps(value))
+        with pytest.raises(DemoError, match=message):
+            import_posed_clouds(recording, path)
+    with pytest.raises(DemoError, match=r"need a \.csv or \.json"):
+        import_posed_clouds(recording, recording / "poses.yaml")
+    with pytest.raises(DemoError, match="no such folder"):
+        import_posed_clouds(recording / "none", _write(path, JSON))
+
+
+def _write(path: Path, value: object) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_importing_what_was_exported_gives_it_back(tmp_path):
+    demos = small_demos()
+    rows = []
+    for demo in demos:
+        for step in demo.steps:
+            scene = f"{demo.name}_{step.name}.ply"
+            write_cloud(step.scene, tmp_path / scene)
+            rows += [
+                {"demo": demo.name, "step": step.name, "scene": scene, "matrix": pose.tolist()}
+                for pose in step.targets
+            ]
+    again = import_posed_clouds(tmp_path, _write(tmp_path / "poses.json", rows))
+    for one, other in zip(demos, again, strict=True):
+        for a, b in zip(one.steps, other.steps, strict=True):
+            assert np.array_equal(a.targets, b.targets)
+            assert np.array_equal(a.scene.points, b.scene.points)
