@@ -1,4 +1,4 @@
-"""JSON that is read strictly: no duplicate or unknown fields, no NaN, and every error has an address.
+"""JSON read strictly: no duplicate or unknown fields, no NaN, an address in every error.
 
 Manifests, pose files and model configurations are all read through `read_json` and `Fields`.
 """

@@ -1,6 +1,7 @@
 """Laws of cloud files: round trips, and a cloud or a `HandfulError` out of any bytes at all."""
 
 import re
+import struct
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
@@ -33,11 +34,14 @@ MAGIC = {
     ".npz": b"PK\x03\x04",
 }
 MESH = (
-    b"ply\nformat binary_little_endian 1.0\nelement face 2\nproperty list uchar int vertex_indices\n"
-    b"element vertex 3\nproperty float x\nproperty float y\nproperty list char ushort tags\n"
-    b"property float z\nproperty ushort red\nproperty ushort green\nproperty ushort blue\n"
-    b"end_header\n"
-) + bytes([3, *[0, 0, 0, 0] * 3, 1, 9, 9, 9, 9, *([0] * 7 + [63, 0, 0, 0, 62, 1, 7, 7, *[1] * 10])])
+    b"ply\nformat binary_little_endian 1.0\nelement face 2\n"
+    b"property list uchar int vertex_indices\nelement vertex 2\nproperty float x\n"
+    b"property float y\nproperty list char ushort tags\nproperty float z\n"
+    b"property ushort red\nproperty ushort green\nproperty ushort blue\nend_header\n"
+    + struct.pack("<B3iBi", 3, 0, 1, 2, 1, 0)
+    + struct.pack("<ffbHf3H", 0.5, 0.25, 1, 77, 1.0, 65535, 0, 257)
+    + struct.pack("<ffbf3H", -0.5, 0.25, 0, 1.0, 1, 2, 3)
+)
 TEXT_MESH = (
     b"ply\nformat ascii 1.0\nelement face 1\nproperty list uchar int i\nelement vertex 2\n"
     b"property list uchar int i\nproperty float x\nproperty double y\nproperty int z\nend_header\n"
@@ -45,10 +49,10 @@ TEXT_MESH = (
 )
 ORGANISED = (
     b"# .PCD v.7\nVERSION .7\nFIELDS x y z rgb _ h\nSIZE 4 4 4 4 1 4\nTYPE F F F F U F\n"
-    b"COUNT 1 1 1 1 4 2\nWIDTH 2\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS 2\nDATA ascii\n"
-    b"0 0 0 4.2108e+06 1 2 3 4 5 6\n.5 nan 1 -2e38 1 2 3 4 5 6\n"
+    b"COUNT 1 1 1 1 4 2\nWIDTH 3\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS 3\nDATA ascii\n"
+    b"0 0 0 4.2108e+06 1 2 3 4 5 6\n.5 nan 1 -2e38 1 2 3 4 5 6\n.5 0 1 4.21e6 1 2 3 4 5 6\n"
 )
-WORDS = [b"-1", b"nan", b"inf", b"1e309", b"0", b"1", b"2", b"3", b"4294967296", b"999999999999999999",
+WORDS = [b"-1", b"nan", b"inf", b"1e309", b"0", b"1", b"2", b"3", b"4294967296", b"9" * 18,
          b"9" * 60, b"1000000000", b"x", b"list", b"\x00", b"\xff", b"", b"\n", b" ", b"float",
          b"1_0", b"0x10", b"\xe9", b"\x1c", b"\r"]  # fmt: skip
 GARBAGE_LIMIT = 20e6
@@ -67,7 +71,8 @@ def outcome(folder: Path, extension: str, data: bytes) -> PointCloud | HandfulEr
     try:
         return read_cloud(path)
     except HandfulError as error:
-        assert str(path) in str(error)
+        if str(path) not in str(error):
+            raise
         return error
 
 
@@ -171,23 +176,23 @@ def test_lzf_across_blocks_and_the_whole_window(monkeypatch):
 @given(st.binary(max_size=60), st.integers(0, 3000))
 def test_lzf_of_random_bytes_agrees_with_the_reference_or_fails(stream, size):
     try:
-        assert lzf_decompress(stream, size) == slow_lzf(stream)
-    except LzfError as error:
-        assert re.search("passes the end|back-reference|expands to", str(error))
+        found = lzf_decompress(stream, size)
+    except LzfError:
+        return
+    assert found == slow_lzf(stream)
 
 
 # --- any bytes at all ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("extension,data", SAMPLES)
+@pytest.mark.parametrize(("extension", "data"), SAMPLES)
 def test_truncation_everywhere(folder, extension, data):
-    whole = outcome(folder, extension, data)
-    assert isinstance(whole, PointCloud | HandfulError)
+    assert isinstance(outcome(folder, extension, data), PointCloud)
     for length in range(len(data)):
         outcome(folder, extension, data[:length])
 
 
-@pytest.mark.parametrize("extension,data", SAMPLES)
+@pytest.mark.parametrize(("extension", "data"), SAMPLES)
 def test_one_wrong_byte_everywhere(folder, extension, data):
     for at in range(len(data)):
         flip = 1 << (at * 5 % 8)
@@ -229,14 +234,15 @@ def test_random_bytes_after_the_magic(folder, extension, tail):
 
 
 @settings(max_examples=60)
-@given(file=sample_files, digits=st.integers(10**6, 10**30))
-def test_huge_numbers_take_no_memory(folder, file, digits):
+@given(file=sample_files, digits=st.integers(10**6, 10**30), index=st.integers(0))
+def test_huge_numbers_take_no_memory(folder, file, digits, index):
     extension, data = file
+    numbers = list(re.finditer(rb"[0-9]+", data))
+    number = numbers[index % len(numbers)]
+    big = data[: number.start()] + str(digits).encode() + data[number.end() :]
     tracemalloc.start()
     try:
-        for number in re.finditer(rb"\b[0-9]+\b", data):
-            big = data[: number.start()] + str(digits).encode() + data[number.end() :]
-            outcome(folder, extension, big)
+        outcome(folder, extension, big)
         assert tracemalloc.get_traced_memory()[1] < GARBAGE_LIMIT
     finally:
         tracemalloc.stop()

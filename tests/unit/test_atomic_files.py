@@ -79,7 +79,7 @@ def test_a_full_disk_changes_nothing(tmp_path, monkeypatch, step):
 
 
 def test_places_where_no_file_can_be(tmp_path):
-    with pytest.raises(FileFormatError, match="the folder .*/no does not exist; make it first"):
+    with pytest.raises(FileFormatError, match=r"the folder .*/no does not exist; make it first"):
         atomic_write_bytes(tmp_path / "no" / "a", b"")
     with pytest.raises(FileFormatError, match="is a folder; give the path of a file"):
         atomic_write_bytes(tmp_path, b"")

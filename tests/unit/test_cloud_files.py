@@ -124,7 +124,7 @@ def test_options_out_of_range(tmp_path, options):
 
 
 def test_options_of_the_wrong_kind(tmp_path):
-    with pytest.raises(OptionError, match="need np.float32 or np.float64"):
+    with pytest.raises(OptionError, match=r"need np\.float32 or np\.float64"):
         read_bytes(tmp_path, "a.ply", b"", dtype=np.float16)
     with pytest.raises(OptionError, match=r"unknown encoding of \.ply files.*Valid: ascii, binary"):
         write_cloud(PointCloud(POINTS), tmp_path / "a.ply", encoding="asci")

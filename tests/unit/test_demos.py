@@ -75,7 +75,7 @@ def test_steps_and_demonstrations_are_not_repeated_or_missing():
     step = Step("pick", small_cloud(), pose_at(0, 0, 1))
     with pytest.raises(DemoError, match="no two alike"):
         Demonstration("a", (step, step))
-    with pytest.raises(DemoError, match="at least one"):
+    with pytest.raises(DemoError, match="need one or more"):
         Demonstration("a", ())
     with pytest.raises(DemoError, match="share the name 'a'"):
         DemoSet((Demonstration("a", (step,)), Demonstration("a", (step,))))

@@ -12,8 +12,8 @@ from handful.render import (
     ColoredMesh,
     PictureStyle,
     arrow_mesh,
-    best_view,
     beside,
+    best_view,
     box_mesh,
     draw_picture,
     frame_meshes,
@@ -87,13 +87,13 @@ def test_shared_edges_leave_no_crack() -> None:
     grid[1:-1, 1:-1] += rng.uniform(-0.15, 0.15, size=(7, 7, 2))
     points = np.concatenate([grid.reshape(-1, 2), np.ones((81, 1))], axis=1)
     corner = (9 * np.arange(8)[:, None] + np.arange(8)).reshape(-1, 1)
-    faces = np.concatenate([corner + [0, 1, 10], corner + [0, 10, 9]])
+    faces = np.concatenate([np.add(corner, (0, 1, 10)), np.add(corner, (0, 10, 9))])
     assert drawn(points[faces], SMALL).covered.all()
 
 
 def test_nearest_wins_in_any_order() -> None:
     square = np.array([[[-1, -1, 0], [3, -1, 0], [-1, 3, 0]]], dtype=float)
-    near, far = square + [0, 0, 1.0], square + [0, 0, 2.0]
+    near, far = (square + np.array([0.0, 0.0, z]) for z in (1.0, 2.0))
     for order in ([near, far], [far, near]):
         np.testing.assert_allclose(drawn(np.concatenate(order), SMALL).depth(), 1.0)
 
@@ -238,9 +238,7 @@ def test_gripper_opens_along_its_axis(axis: str) -> None:
 def test_joined_keeps_every_triangle() -> None:
     boxes = [box_mesh((0, 0, 0), (1, 1, 1), RED), box_mesh((2, 0, 0), (3, 1, 1), GREY)]
     both = joined(boxes)
-    np.testing.assert_array_equal(
-        both.triangles, np.concatenate([box.triangles for box in boxes])
-    )
+    np.testing.assert_array_equal(both.triangles, np.concatenate([box.triangles for box in boxes]))
     assert both.color == RED
     with pytest.raises(GeometryError, match="got none"):
         joined([])

@@ -238,7 +238,9 @@ def _draw(demos: DemoSet, picture: Path, most: int) -> None:
             picture.parent.mkdir(parents=True, exist_ok=True)
             image.save(picture)
         except OSError as error:
-            raise OptionError(f"{picture}: cannot be written: {error.strerror or error}.") from error
+            raise OptionError(
+                f"{picture}: cannot be written: {error.strerror or error}."
+            ) from error
     console.print(f"Picture: {picture}")
 
 

@@ -145,9 +145,7 @@ def drop_view(cloud: PointCloud, views: int, rng: np.random.Generator) -> PointC
     return cloud if len(cloud) - lost.sum() < 2 else cloud.selected(~lost)
 
 
-def visible_from(
-    cloud: PointCloud, eye: Float[np.ndarray, "3"]
-) -> Bool[np.ndarray, "points"]:
+def visible_from(cloud: PointCloud, eye: Float[np.ndarray, "3"]) -> Bool[np.ndarray, "points"]:
     """Which points are not hidden behind others, by the hidden point removal operator.
 
     Points are mirrored outwards at a large sphere around the eye; those on the convex hull of the

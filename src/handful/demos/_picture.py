@@ -91,8 +91,9 @@ def picture_of_step(step: Step, gripper: Gripper, voxel: float | None = None) ->
     sketch = gripper_mesh(gripper.tip, gripper.opening, gripper.axis, _SKETCH_COLOR, opacity=0.55)
     sketches = [] if held else [sketch.transformed(target) for target in step.targets]
     hand = _thinned(held[0].points if held else _sampled(sketches[0]))
-    tip = step.targets[0, :3, 3] + gripper.tip * step.targets[0, :3, 2]
-    camera = _camera(scene, hand, tip, gripper)
+    # Open fingers show best side by side; a hand that holds something, beside what it holds.
+    column = "xy".index(gripper.axis) if step.name == "pick" else 2
+    camera = _camera(scene, hand, step.targets[0], gripper, step.targets[0, :3, column])
     picture = draw_picture([scene, *held], sketches, camera, caption=_scene_caption(step))
     if grasp is None:
         return picture
@@ -112,10 +113,12 @@ def _thinned(points: Float[np.ndarray, "points 3"]) -> Float[np.ndarray, "some 3
 def _camera(
     scene: PointCloud,
     hand: Float[np.ndarray, "hand 3"],
-    tip: Float[np.ndarray, "3"],
+    target: Float[np.ndarray, "4 4"],
     gripper: Gripper,
+    axis: Float[np.ndarray, "3"],
 ) -> Camera:
-    """The view that best shows the hand, what it is at, and where the two meet."""
+    """The view across `axis` that best shows the hand, what it is at, and where the two meet."""
+    tip = target[:3, 3] + gripper.tip * target[:3, 2]
     size = float(np.linalg.norm(scene.extent))
     shortest, longest = (min(share * gripper.tip, 0.6 * size) for share in _CONTEXT)
     near = np.linalg.norm(scene.points - tip, axis=1) < 3.0 * longest
@@ -130,7 +133,14 @@ def _camera(
     interest[len(around) :, 2] = 1.0
     interest[len(around) :, 3] = meeting[len(around) :]
     cameras = orbit(center, radius, Intrinsics.from_field_of_view(*VIEW, _FIELD_OF_VIEW))
-    return best_view(np.concatenate([around, hand]), interest, cameras)
+    return best_view(np.concatenate([around, hand]), interest, _across(cameras, axis))
+
+
+def _across(cameras: list[Camera], axis: Float[np.ndarray, "3"]) -> list[Camera]:
+    """The cameras that look more across an axis than along it."""
+    along = [abs(float(camera.T_scene_camera[:3, 2] @ axis)) for camera in cameras]
+    limit = max(0.6, min(along))
+    return [camera for camera, share in zip(cameras, along, strict=True) if share <= limit]
 
 
 def _is_thing(points: Float[np.ndarray, "points 3"]) -> Bool[np.ndarray, "points"]:

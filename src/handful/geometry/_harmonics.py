@@ -41,16 +41,15 @@ def spherical_harmonics(
         raise GeometryError(f"max_degree is {max_degree}: need 0 or more.")
     if normalization not in ("component", "norm"):
         raise GeometryError(f"normalization is {normalization!r}: need 'component' or 'norm'.")
+    coordinates = vectors.movedim(-1, 0).contiguous()  # long contiguous rows run faster
     if normalize:
-        vectors = _normalized(vectors)
-    x, y, z = vectors.unbind(-1)
+        coordinates = _normalized(coordinates)
+    x, y, z = coordinates.unbind(0)
     rows = solid_harmonics(x, y, z, max_degree, x * x + y * y + z * z)
-    # Stacking on the first axis keeps every copy contiguous; the last axis comes by a transpose.
-    stacked = torch.stack([component for row in rows for component in row])
-    if normalization == "component":
-        scale = [math.sqrt(len(row)) for row in rows for _ in row]
-        stacked = stacked * stacked.new_tensor(scale).reshape(-1, *([1] * x.ndim))
-    return stacked.movedim(0, -1).contiguous()
+    values = torch.stack([component for row in rows for component in row], dim=-1)
+    if normalization == "norm":
+        values = values / values.new_tensor([math.sqrt(len(row)) for row in rows for _ in row])
+    return values
 
 
 def solid_harmonics(
@@ -60,12 +59,13 @@ def solid_harmonics(
     max_degree: int,
     square: Float[Tensor, "*shape"] | None,
 ) -> list[list[Tensor]]:
-    """Solid harmonics with the ``"norm"`` normalisation, one tensor per component.
+    """Solid harmonics with the ``"component"`` normalisation, one tensor per component.
 
     With (z + i x)^m = C_m + i S_m, component m of degree l is P_l^m(y) times C_m (m > 0), S_|m|
-    (m < 0) or 1 (m = 0). P is the Schmidt semi-normalised Legendre function over sin^m, from
+    (m < 0) or 1 (m = 0). P is the normalised associated Legendre function over sin^m, from
 
-        sqrt(l² - m²) P_l^m = (2l - 1) y P_{l-1}^m - sqrt((l-1)² - m²) |x|² P_{l-2}^m,
+        sqrt((l² - m²)/(2l + 1)) P_l^m = sqrt(2l - 1) y P_{l-1}^m
+                                         - sqrt(((l-1)² - m²)/(2l - 3)) |x|² P_{l-2}^m,
 
     which is stable upwards in l. One tensor per component, rather than slices of a large one,
     spares the zero-fill of slices on the way back.
@@ -92,13 +92,14 @@ def solid_harmonics(
     for degree in range(1, max_degree + 1):
         new: list[Tensor | float] = []
         for order in range(degree):
-            width = math.sqrt(degree * degree - order * order)
-            value = y * (old[order] * ((2 * degree - 1) / width))
+            width = math.sqrt((degree * degree - order * order) / (2 * degree + 1))
+            value = y * (old[order] * (math.sqrt(2 * degree - 1) / width))
             if order < degree - 1:
-                back = math.sqrt((degree - 1) ** 2 - order * order) / width
+                gap = (degree - 1) ** 2 - order * order
+                back = math.sqrt(gap / (2 * degree - 3)) / width
                 value = value - older[order] * back * (1.0 if square is None else square)
             new.append(value)
-        sectoral = 1.0 if degree == 1 else math.sqrt((2 * degree - 1) / (2 * degree))
+        sectoral = math.sqrt(3.0 if degree == 1 else (2 * degree + 1) / (2 * degree))
         new.append(old[degree - 1] * sectoral)
         row = [sines[order] * new[order] for order in range(degree, 0, -1)]
         row.append(cosines[0] * new[0])
@@ -108,10 +109,10 @@ def solid_harmonics(
     return rows
 
 
-def _normalized(vectors: Tensor) -> Tensor:
+def _normalized(vectors: Float[Tensor, "3 *batch"]) -> Float[Tensor, "3 *batch"]:
     # Scaling by the largest entry first keeps the squares of tiny and huge vectors in range.
-    largest = vectors.detach().abs().amax(-1, keepdim=True)
+    largest = vectors.detach().abs().amax(0)
     nonzero = largest > 0
     scaled = vectors / torch.where(nonzero, largest, torch.ones_like(largest))
-    square = scaled.square().sum(-1, keepdim=True)
+    square = scaled.square().sum(0)
     return scaled / torch.where(nonzero, square, torch.ones_like(square)).sqrt()

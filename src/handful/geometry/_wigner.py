@@ -116,8 +116,8 @@ def _probes(max_degree: int) -> _Probes:
     """The best conditioned of 512 spirals over the upper half sphere, in float64.
 
     Half a sphere, because Y_l(-p) = ±Y_l(p) adds nothing. Spirals differ by their turn per point.
-    The condition of a spiral is the largest |A_l⁺| over the degrees, which bounds how much rounding
-    in Y is magnified (about 2.5 for L = 3 and 5 for L = 8).
+    The condition of a spiral is the largest |Y_l| |A_l⁺| over the degrees, which bounds how much
+    rounding in Y is magnified (about 2 for L = 3 and 5 for L = 8).
     """
     count, spirals = 2 * max_degree + 2, 512
     with torch.inference_mode(False), torch.no_grad():
@@ -128,7 +128,9 @@ def _probes(max_degree: int) -> _Probes:
         azimuth = 2.0 * math.pi * turns[:, None] * index
         x, y, z = radius * azimuth.sin(), height, radius * azimuth.cos()
         matrices = [torch.stack(row, dim=-2) for row in solid_harmonics(x, y, z, max_degree, None)]
-        smallest = torch.stack([torch.linalg.svdvals(matrix)[:, -1] for matrix in matrices])
+        smallest = torch.stack(
+            [torch.linalg.svdvals(m)[:, -1] / math.sqrt(m.shape[-2]) for m in matrices]
+        )
         best = int(smallest.amin(0).argmax())
         points = torch.stack([x[best], y[best], z[best]])
         return _Probes(points, [torch.linalg.pinv(matrix[best]) for matrix in matrices])

@@ -53,7 +53,7 @@ def _compressed_points(source: Source, header: PcdHeader) -> Columns:
 
     Both sizes are checked against the header and the file before any memory is asked for.
     """
-    packed, plain = struct.unpack("<II", source.take(8, "the sizes of the compressed points"))
+    packed, plain = struct.unpack("<II", source.take(8, "the pair of compressed sizes"))
     expected = header.points * row_bytes(source, header.fields)
     if plain != expected:
         raise source.error(

@@ -116,7 +116,10 @@ def read_ply_header(source: Source) -> PlyHeader:
                 last = elements[-1]
                 elements[-1] = Element(last.name, last.count, (*last.properties, item))
             case _:
-                raise source.error(f"header line {number + 1} is {quoted(line)}: not valid here.")
+                raise source.error(
+                    f"header line {number + 1} is {quoted(line)}: need one 'format NAME 1.0', then "
+                    "each 'element NAME COUNT' with its 'property' lines."
+                )
     if not encoding:
         raise source.error("the header has no 'format' line.")
     return _checked_header(source, encoding, elements)

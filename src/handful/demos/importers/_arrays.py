@@ -28,7 +28,9 @@ MAX_NPZ_BYTES = 2**31
 Arrays = Mapping[str, Any]
 
 
-def import_npz(source: str | Path, *, scale: float = 1.0, gripper: Gripper | None = None) -> DemoSet:
+def import_npz(
+    source: str | Path, *, scale: float = 1.0, gripper: Gripper | None = None
+) -> DemoSet:
     """Demonstrations from one NPZ file, or from every NPZ file of a folder.
 
     Args:

@@ -28,7 +28,9 @@ def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
         scale: Multiplies positions, for files that are not in metres.
     """
     files = source_files(Path(source), (".npz", ".gzip", ".gz"))
-    named = ((path, read_npz(path) if path.suffix == ".npz" else _read_gzip(path)) for path in files)
+    named = (
+        (path, read_npz(path) if path.suffix == ".npz" else _read_gzip(path)) for path in files
+    )
     return demo_set_from_arrays(named, scale, EDF_GRIPPER)
 
 

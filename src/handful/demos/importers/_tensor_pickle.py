@@ -24,10 +24,10 @@ MAX_DEPTH = 4
 
 _MARK = object()
 
-_LITERAL = frozenset(
-    "BININT BININT1 BININT2 INT LONG LONG1 LONG4 BINFLOAT FLOAT BINUNICODE SHORT_BINUNICODE "
-    "BINUNICODE8 UNICODE BINBYTES SHORT_BINBYTES BINBYTES8 BINSTRING SHORT_BINSTRING".split()
-)
+_INTEGERS = {"BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4"}
+_TEXTS = {"BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"}
+_BYTES = {"BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BINSTRING", "SHORT_BINSTRING"}
+_LITERAL = _INTEGERS | _TEXTS | _BYTES | {"BINFLOAT", "FLOAT"}
 _CONSTANT = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _IGNORED = frozenset({"PROTO", "FRAME"})
 
@@ -222,7 +222,9 @@ class _Machine:
 
 def _expect(value: Any, kind: type[Any]) -> Any:
     if not isinstance(value, kind):
-        raise FileFormatError(f"the pickle has a {type(value).__name__} where a {kind.__name__} goes.")
+        raise FileFormatError(
+            f"the pickle has a {type(value).__name__} where a {kind.__name__} goes."
+        )
     return value
 
 
@@ -263,7 +265,9 @@ def _build_storage(depth: int, data: Any) -> np.ndarray[Any, np.dtype[Any]]:
     (count,) = struct.unpack_from("<q", raw, position)
     end = position + 8 + count * storage.kind.itemsize
     if count != storage.count or end != len(raw):
-        raise FileFormatError(f"a tensor says {storage.count} numbers but its data has another size.")
+        raise FileFormatError(
+            f"a tensor says {storage.count} numbers but its data has another size."
+        )
     return np.frombuffer(raw, storage.kind, count, position + 8)
 
 

@@ -14,7 +14,7 @@ from handful.demos.synthetic._shapes import HangerShape, MugShape, table_mesh
 from handful.errors import OptionError
 from handful.render import Camera, ColoredMesh, gripper_mesh, look_at, render_rgbd
 
-WORKSPACE = Box((-0.3, -0.3, -0.005), (0.3, 0.3, 0.45))
+WORKSPACE = Box((-0.3, -0.3, -0.001), (0.3, 0.3, 0.45))
 """What is kept of a scene, in the scene frame, metres."""
 
 HAND_SPACE = Box((-0.2, -0.2, -0.05), (0.2, 0.2, 0.35))

@@ -1,0 +1,93 @@
+"""Energies of gripper poses: how badly the query descriptors match the key field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+
+from handful.errors import OptionError, unknown_name_message
+from handful.geometry import pose_to_rotation_translation, rotation_apply
+from handful.nn import Types
+
+NORMS = ("squared", "irrepwise_l1")
+
+Field = Callable[[Tensor], Tensor]
+"""Positions [n, 3] in metres to descriptors [n, dim]."""
+
+
+class PoseEnergy(Protocol):
+    """Anything that gives each pose T_scene_gripper [n, 4, 4] an energy [n]; lower is better."""
+
+    def __call__(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses"]:
+        """Energies of the poses, differentiable with respect to them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class QueryPoints:
+    """The query density of eq. point_density with the query field's values at its points.
+
+    Attributes:
+        positions: q_i in the gripper frame [queries, 3], metres.
+        weights: w_i >= 0 [queries].
+        descriptors: psi(q_i | Y) [queries, dim].
+    """
+
+    positions: Float[Tensor, "queries 3"]
+    weights: Float[Tensor, "queries"]
+    descriptors: Float[Tensor, "queries dim"]
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def strongest(self, count: int) -> QueryPoints:
+        """The `count` query points of largest weight, weights unchanged (the paper keeps three)."""
+        best = self.weights.topk(min(count, len(self))).indices
+        return QueryPoints(self.positions[best], self.weights[best], self.descriptors[best])
+
+
+@dataclass(frozen=True, eq=False)
+class MatchEnergy:
+    """E(T) = sum_i w_i |phi(T q_i) - D(R) psi_i|^2 / temperature (eq. energy_point, energy_pick).
+
+    With `norm="irrepwise_l1"` the square is replaced by the sum of the lengths of the type-l
+    vectors of the difference (appendix E). With that norm, type-0 descriptors only and all weights
+    one, it is the energy of Neural Descriptor Fields (eq. ndf).
+
+    Attributes:
+        field: The key field phi(. | X).
+        queries: The query points.
+        types: What the descriptors hold.
+        norm: `squared` or `irrepwise_l1`.
+        temperature: Divides the energy.
+    """
+
+    field: Field
+    queries: QueryPoints
+    types: Types
+    norm: str = "squared"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise OptionError(unknown_name_message("energy norm", self.norm, NORMS))
+        if not self.temperature > 0:
+            raise OptionError(f"temperature is {self.temperature}: need a positive number.")
+
+    def __call__(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses"]:
+        """Energies of the poses T_scene_gripper."""
+        rotation, translation = pose_to_rotation_translation(poses)
+        where = rotation_apply(rotation, self.queries.positions) + translation[:, None]
+        keys = self.field(where.flatten(0, 1)).unflatten(0, where.shape[:2])
+        turned = self.types.rotated(self.queries.descriptors, rotation[:, None])
+        return (self.mismatch(keys - turned) * self.queries.weights).sum(-1) / self.temperature
+
+    def mismatch(self, difference: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
+        """Size of a difference of descriptors in the energy's norm."""
+        if self.norm == "squared":
+            return difference.square().sum(-1)
+        return self.types.norms(difference).sum(-1)

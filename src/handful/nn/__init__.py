@@ -1,0 +1,13 @@
+"""Equivariant layers and the feature layouts they work on."""
+
+from ._convolution import EdgeConvolution as EdgeConvolution
+from ._frames import EdgeGeometry as EdgeGeometry
+from ._layout import component_count as component_count
+from ._pointwise import EquivariantLinear as EquivariantLinear
+from ._pointwise import EquivariantNorm as EquivariantNorm
+from ._pointwise import Gate as Gate
+from ._radial import RadialNetwork as RadialNetwork
+from ._radial import smooth_cutoff as smooth_cutoff
+from ._tensor_field import TensorFieldLayer as TensorFieldLayer
+from ._transformer import TransformerLayer as TransformerLayer
+from ._types import Types as Types

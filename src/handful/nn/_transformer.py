@@ -1,0 +1,102 @@
+"""The SE(3)-transformer layer (appendix on equivariant graph neural networks)."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from handful.errors import OptionError
+from handful.nn._convolution import EdgeConvolution
+from handful.nn._frames import EdgeGeometry
+from handful.nn._layout import component_count
+from handful.nn._pointwise import EquivariantLinear, EquivariantNorm, Gate
+from handful.nn._radial import smooth_cutoff
+
+LOGIT_LIMIT = 6.0
+
+
+class TransformerLayer(nn.Module):
+    """Attention over neighbours with type-0 logits, self-interaction, and a gated point-wise block.
+
+    f_i <- S f_i + sum_j alpha_ij W(x_i - x_j) f_j, then f_i <- f_i + B gate(A f_i). The weights
+    alpha_ij = c_ij exp(q_i . k_ij) / (1 + sum_j c_ij exp(q_i . k_ij)) carry the smooth cut-off c, so
+    a neighbour fades in and out, and the one in the denominator keeps a point with hardly any
+    neighbour from listening to it alone.
+
+    Args:
+        in_degree: Highest degree of the input.
+        degree: Highest degree of the output.
+        channels: Channels of input and output.
+        heads: Heads of the attention; they share out the channels.
+        key_channels: Length of queries and keys, for each head.
+    """
+
+    def __init__(
+        self, in_degree: int, degree: int, channels: int, heads: int = 4, key_channels: int = 4
+    ) -> None:
+        super().__init__()
+        if channels % heads:
+            raise OptionError(f"{channels} channels cannot be shared out to {heads} heads.")
+        self.degree, self._in_degree = degree, in_degree
+        self._heads, self._key_channels = heads, key_channels
+        self._norm = EquivariantNorm(in_degree, channels)
+        self._queries = nn.Linear(channels, heads * key_channels)
+        self._convolution = EdgeConvolution(
+            in_degree, degree, channels, channels, scalars=heads * key_channels
+        )
+        self._output = EquivariantLinear(degree, channels, channels)
+        self._self_interaction = EquivariantLinear(in_degree, channels, channels)
+        self._inner_norm = EquivariantNorm(degree, channels)
+        self._inner = EquivariantLinear(degree, channels, 2 * channels)
+        self._gate = Gate(degree, 2 * channels)
+        self._outer = EquivariantLinear(degree, 2 * channels, channels)
+
+    def forward(
+        self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
+    ) -> Float[Tensor, "points components channels"]:
+        """Features of the next layer."""
+        normed = self._norm(features)
+        attended = self._output(self._attend(normed, edges))
+        mixed = attended + _padded(self._self_interaction(normed), self.degree)
+        features = _padded(features, self.degree) + mixed
+        inner = self._gate(self._inner(self._inner_norm(features)))
+        return features + self._outer(inner)
+
+    def _attend(
+        self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
+    ) -> Float[Tensor, "points components channels"]:
+        convolution = self._convolution
+        order = convolution.max_order
+        inward = edges.alignment(self._in_degree, order)
+        messages, keys = convolution(features.index_select(0, edges.source), edges, inward)
+        weights = self._attention(features, keys, edges)
+        per_head = messages.unflatten(2, (self._heads, -1)) * weights[:, None, :, None]
+        same = self._in_degree == self.degree
+        outward = inward if same else edges.alignment(self.degree, order)
+        turned = torch.bmm(outward.transpose(1, 2), per_head.flatten(2))
+        summed = turned.new_zeros(edges.targets, turned[0].numel())
+        return summed.index_add(0, edges.target, turned.flatten(1)).view(-1, *turned.shape[1:])
+
+    def _attention(
+        self,
+        features: Float[Tensor, "points in_components channels"],
+        keys: Float[Tensor, "edges keys"],
+        edges: EdgeGeometry,
+    ) -> Float[Tensor, "edges heads"]:
+        """alpha of each edge and head."""
+        queries = self._queries(features[:, 0]).index_select(0, edges.target)
+        product = (queries * keys).unflatten(1, (self._heads, self._key_channels)).sum(-1)
+        logits = LOGIT_LIMIT * torch.tanh(product / (LOGIT_LIMIT * self._key_channels**0.5))
+        strength = logits.exp() * smooth_cutoff(edges.length)[:, None]
+        total = strength.new_ones(edges.targets, self._heads)
+        total = total.index_add(0, edges.target, strength)
+        return strength / total.index_select(0, edges.target)
+
+
+def _padded(
+    features: Float[Tensor, "points in_components channels"], degree: int
+) -> Float[Tensor, "points components channels"]:
+    """The features with zeros for the degrees they lack."""
+    missing = component_count(degree) - features.shape[1]
+    return features if missing == 0 else nn.functional.pad(features, (0, 0, 0, missing))
