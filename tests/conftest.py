@@ -1,5 +1,7 @@
 """Shared test set-up: shapes and types are checked in every call, one thread per process."""
 
+# ruff: noqa: E402  (the checker must be installed before anything of handful is imported)
+
 import os
 import sys
 from pathlib import Path

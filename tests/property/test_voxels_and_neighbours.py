@@ -13,7 +13,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 def cloud_from(seed: int, count: int) -> PointCloud:
     rng = np.random.default_rng(seed)
-    return PointCloud(rng.normal(0, 0.1, (count, 3)), rng.uniform(0, 1, (count, 3)), dtype=np.float64)
+    return PointCloud(
+        rng.normal(0, 0.1, (count, 3)), rng.uniform(0, 1, (count, 3)), dtype=np.float64
+    )
 
 
 @given(seeds, st.integers(2, 300), st.floats(0.005, 0.5))

@@ -41,7 +41,9 @@ def upward_imports(tree: ast.AST, package: list[str], own: str) -> list[str]:
 
 
 def modules() -> list[Path]:
-    return [path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__"]
+    return [
+        path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__"
+    ]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))

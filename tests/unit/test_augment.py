@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 import trimesh
-from samples import mug_sample, pose_at, small_cloud
 
 from handful.clouds import PointCloud
 from handful.demos import (
@@ -19,6 +18,7 @@ from handful.demos import (
 )
 from handful.errors import OptionError
 from handful.geometry import check_pose, rotation_log
+from samples import mug_sample, pose_at, small_cloud
 
 EVERYTHING = Augmentation(0.1, 0.01, 0.002, 0.05, 0.3, 1.0)
 

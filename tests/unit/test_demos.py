@@ -6,15 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from samples import pose_at, small_cloud, small_demos
 
 import handful.demos._folder as folder_module
 from handful.demos import Demonstration, DemoSet, Gripper, Step, load_demos, save_demos
 from handful.errors import DemoError, FileFormatError, HandfulError
+from samples import pose_at, small_cloud, small_demos
 
 
 def assert_same_demos(one: DemoSet, other: DemoSet) -> None:
-    assert (one.description, one.gripper, len(one)) == (other.description, other.gripper, len(other))
+    assert (one.description, one.gripper, len(one)) == (
+        other.description,
+        other.gripper,
+        len(other),
+    )
     for left, right in zip(one, other, strict=True):
         assert left.name == right.name
         for a, b in zip(left.steps, right.steps, strict=True):
@@ -83,7 +87,9 @@ def test_steps_and_demonstrations_are_not_repeated_or_missing():
         DemoSet(())
 
 
-@pytest.mark.parametrize("values", [{"tip": 0.0}, {"opening": np.nan}, {"axis": "z"}, {"tip": 150.0}])
+@pytest.mark.parametrize(
+    "values", [{"tip": 0.0}, {"opening": np.nan}, {"axis": "z"}, {"tip": 150.0}]
+)
 def test_gripper_is_checked(values):
     with pytest.raises(DemoError, match="gripper"):
         Gripper(**values)

@@ -14,7 +14,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import pose_at, small_cloud, small_demos
 
 from handful.clouds import write_cloud
 from handful.demos import import_edf, import_npz, import_posed_clouds
@@ -26,6 +25,7 @@ from handful.errors import (
     OptionError,
     UnsafeFileError,
 )
+from samples import pose_at, small_cloud, small_demos
 
 POSE = [[0.0, 1.0, 0.0, 0.0, 0.1, 0.0, 0.25]]
 
@@ -150,7 +150,9 @@ def hostile_pickles(marker: Path) -> dict[str, bytes]:
     raw["build on a builder"] = b"\x80\x02ccollections\nOrderedDict\n}X\x01\x00\x00\x00aK\x01sb."
     raw["persistent id"] = b"\x80\x02X\x01\x00\x00\x00aQ."
     raw["extension"] = b"\x80\x02\x82\x01."
-    raw["nested"] = pickle.dumps(Attack(torch.storage._load_from_bytes, pickle.dumps(attacks["eval"])))
+    raw["nested"] = pickle.dumps(
+        Attack(torch.storage._load_from_bytes, pickle.dumps(attacks["eval"]))
+    )
     return raw
 
 

@@ -6,12 +6,14 @@ Heavy packages are imported inside the commands, so that `--help` answers at onc
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 import handful
 from handful.errors import HandfulError, OptionError
@@ -210,7 +212,7 @@ def _save(demos: DemoSet, out: Path, overwrite: bool) -> None:
     with console.status(f"Writing {out}"):
         folder = save_demos(demos, out, overwrite=overwrite)
     _describe(demos)
-    console.print(f"Written to {folder}. Look at it: [bold]handful show {folder}[/bold]")
+    console.print(f"Written to {folder}. Look at it: handful show {folder}", soft_wrap=True)
 
 
 def _describe(demos: DemoSet) -> None:
@@ -241,25 +243,28 @@ def _draw(demos: DemoSet, picture: Path, most: int) -> None:
             raise OptionError(
                 f"{picture}: cannot be written: {error.strerror or error}."
             ) from error
-    console.print(f"Picture: {picture}")
+    console.print(f"Picture: {picture}", soft_wrap=True)
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C, under a name that no library on the way catches and keeps to itself."""
+
+
+def _interrupt(*_: object) -> None:
+    raise _Interrupted
 
 
 def main() -> None:
     """Run the command line; a `HandfulError` is one sentence, not a traceback."""
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         app()
     except HandfulError as error:
-        problems.print(f"[bold red]error:[/bold red] {_escaped(str(error))}", soft_wrap=True)
+        problems.print(f"[bold red]error:[/bold red] {escape(str(error))}", soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
+    except _Interrupted:
         problems.print("interrupted: nothing was left half-written.")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

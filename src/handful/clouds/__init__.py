@@ -4,11 +4,13 @@ from ._cloud import Box as Box
 from ._cloud import PointCloud as PointCloud
 from ._cloud import concatenate as concatenate
 from ._neighbours import Edges as Edges
+from ._neighbours import NeighbourIndex as NeighbourIndex
 from ._neighbours import radius_graph as radius_graph
 from ._neighbours import radius_neighbours as radius_neighbours
 from ._rgbd import Intrinsics as Intrinsics
 from ._rgbd import RgbdView as RgbdView
 from ._rgbd import cloud_from_rgbd as cloud_from_rgbd
 from ._voxels import voxel_filter as voxel_filter
+from .files import read_arrays as read_arrays
 from .files import read_cloud as read_cloud
 from .files import write_cloud as write_cloud

@@ -26,6 +26,8 @@ MAX_EXTENT = 20.0
 MIN_EXTENT = 1e-3
 """Metres. No depth camera sees an object that is smaller."""
 
+_UNIT_OF_BYTE = np.arange(256) / 255.0
+
 Points = Float[np.ndarray, "points 3"]
 
 
@@ -249,6 +251,8 @@ def _numbers(array: Any, name: str) -> Shaped[np.ndarray, "points 3"]:
 
 
 def _unit_colors(colors: Shaped[np.ndarray, "points 3"]) -> Points:
+    if colors.dtype == np.uint8:
+        return _UNIT_OF_BYTE[colors]
     values = colors.astype(np.float64)
     if colors.dtype.kind in "iu":
         values /= 255.0

@@ -23,6 +23,40 @@ class Edges(NamedTuple):
     source: Int[np.ndarray, "edges"]
 
 
+class NeighbourIndex:
+    """Points prepared for many neighbour searches.
+
+    Args:
+        points: Positions [points, 3].
+    """
+
+    def __init__(self, points: Float[np.ndarray, "points 3"]) -> None:
+        self._count = len(points)
+        self._tree = cKDTree(points)
+
+    def graph(self, radius: float) -> Edges:
+        """All ordered pairs of different points no farther apart than `radius`."""
+        _check_radius(radius)
+        pairs = self._tree.query_pairs(radius, output_type="ndarray")
+        ends = np.concatenate([pairs, pairs[:, ::-1]])
+        return _sorted_edges(ends[:, 0], ends[:, 1], self._count)
+
+    def around(self, queries: Float[np.ndarray, "queries 3"], radius: float) -> Edges:
+        """All points no farther than `radius` from each query; a coinciding point counts.
+
+        Args:
+            queries: Where to look from [queries, 3]; `Edges.target` counts these.
+            radius: In the unit of the points.
+        """
+        _check_radius(radius)
+        found = cKDTree(queries).sparse_distance_matrix(self._tree, radius, output_type="ndarray")
+        return _sorted_edges(found["i"], found["j"], self._count)
+
+    def distance(self, queries: Float[np.ndarray, "queries 3"]) -> Float[np.ndarray, "queries"]:
+        """Distance from each query to the nearest point."""
+        return self._tree.query(queries)[0]
+
+
 def radius_graph(points: Float[np.ndarray, "points 3"], radius: float) -> Edges:
     """All ordered pairs of different points no farther apart than `radius`.
 
@@ -30,25 +64,14 @@ def radius_graph(points: Float[np.ndarray, "points 3"], radius: float) -> Edges:
         points: Positions [points, 3].
         radius: In the unit of `points`.
     """
-    _check_radius(radius)
-    pairs = cKDTree(points).query_pairs(radius, output_type="ndarray")
-    ends = np.concatenate([pairs, pairs[:, ::-1]])
-    return _sorted_edges(ends[:, 0], ends[:, 1], len(points))
+    return NeighbourIndex(points).graph(radius)
 
 
 def radius_neighbours(
     queries: Float[np.ndarray, "queries 3"], points: Float[np.ndarray, "points 3"], radius: float
 ) -> Edges:
-    """All points no farther than `radius` from each query; a coinciding point counts.
-
-    Args:
-        queries: Where to look from [queries, 3]; `Edges.target` counts these.
-        points: What to look for [points, 3]; `Edges.source` counts these.
-        radius: In the unit of `points`.
-    """
-    _check_radius(radius)
-    found = cKDTree(queries).sparse_distance_matrix(cKDTree(points), radius, output_type="ndarray")
-    return _sorted_edges(found["i"], found["j"], len(points))
+    """All points no farther than `radius` from each query; see `NeighbourIndex.around`."""
+    return NeighbourIndex(points).around(queries, radius)
 
 
 def _sorted_edges(

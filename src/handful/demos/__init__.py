@@ -10,6 +10,7 @@ from ._augment import visible_from as visible_from
 from ._folder import load_demos as load_demos
 from ._folder import save_demos as save_demos
 from ._picture import picture_of_demos as picture_of_demos
+from ._picture import picture_of_step as picture_of_step
 from ._types import STEP_NAMES as STEP_NAMES
 from ._types import Demonstration as Demonstration
 from ._types import DemoSet as DemoSet
@@ -18,4 +19,6 @@ from ._types import Step as Step
 from .importers import import_edf as import_edf
 from .importers import import_npz as import_npz
 from .importers import import_posed_clouds as import_posed_clouds
+from .synthetic import HangerShape as HangerShape
+from .synthetic import MugShape as MugShape
 from .synthetic import make_sample as make_sample

@@ -95,7 +95,7 @@ class Demonstration:
         names = [step.name for step in self.steps]
         if not names or len(set(names)) != len(names):
             raise DemoError(
-                f"demonstration {self.name!r} has the steps {names}: need one or more, no two alike."
+                f"demonstration {self.name!r} has steps {names}: need one or more, no two alike."
             )
 
     def step(self, name: str) -> Step:

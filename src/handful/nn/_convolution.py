@@ -1,8 +1,8 @@
 """The edge-frame convolution: the tensor-field kernel of eq. tfn as dense matrix products.
 
 In a frame whose polar axis is the edge, the kernel W(x) of eq. tfn commutes with rotations about
-that axis, so it mixes rows of the same |m| only: a plain matrix for m = 0, and for each m > 0 a pair
-of matrices A, B that act on rows (+m, -m) like a complex number,
+that axis, so it mixes rows of the same |m| only: a plain matrix for m = 0, and for each m > 0 two
+matrices A, B that act on rows (+m, -m) like a complex number,
 
     out_{+m} = A f_{+m} - B f_{-m},    out_{-m} = B f_{+m} + A f_{-m}.
 
@@ -55,6 +55,7 @@ class EdgeConvolution(nn.Module):
         self._out_sizes = [n * outputs for n in order_sizes(out_degree, self.max_order)]
         factors = radial_of_row(in_degree, self.max_order)
         columns = torch.tensor(factors)[:, None] * inputs + torch.arange(inputs)
+        self._columns: Tensor
         self.register_buffer("_columns", columns.flatten(), persistent=False)
         self.radial = RadialNetwork(radial_basis, radial_hidden, (max(factors) + 1) * inputs)
         fan_in = self._in_sizes[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from jaxtyping import Float, Int
@@ -31,6 +32,7 @@ class EdgeGeometry:
     length: Float[Tensor, "edges"]
     direction: Float[Tensor, "edges 3"]
     targets: int
+    _alignments: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
 
     @classmethod
     def between(
@@ -49,10 +51,16 @@ class EdgeGeometry:
     def alignment(self, max_degree: int, max_order: int) -> Float[Tensor, "edges rows components"]:
         """Takes features by degree to the edge's frame, rows by order (see `_layout`).
 
-        Its transpose takes them back. Rows of |m| > max_order are left out.
+        Its transpose takes them back. Rows of |m| > max_order are left out. It is computed once
+        and kept.
         """
-        if max_order == 0:
-            return self._polar_rows(max_degree)
+        known = self._alignments.get((max_degree, max_order))
+        if known is None:
+            rows = self._polar_rows if max_order == 0 else partial(self._all_rows, max_order)
+            known = self._alignments[max_degree, max_order] = rows(max_degree)
+        return known
+
+    def _all_rows(self, max_order: int, max_degree: int) -> Float[Tensor, "edges rows components"]:
         blocks = wigner_d_blocks(frame_rotation(self.direction), max_degree)
         flat = torch.cat([block.flatten(1) for block in blocks], dim=1)
         scatter = block_scatter(max_degree, max_order, flat.dtype, flat.device)

@@ -79,6 +79,7 @@ class Gate(nn.Module):
         self._channels = channels
         self._gates = nn.Linear(channels, max_degree * channels) if max_degree else None
         repeats = torch.tensor(degree_sizes(max_degree)[1:], dtype=torch.int64)
+        self._repeats: Tensor
         self.register_buffer("_repeats", repeats, persistent=False)
 
     def forward(

@@ -18,19 +18,28 @@ def smooth_cutoff(length: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return 1.0 - x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
 
 
-def anisotropy(length: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Zero at 0 and close to one beyond: switches off what depends on an edge's direction.
+def bernstein_basis(length: Float[Tensor, "edges"], count: int) -> Float[Tensor, "edges count"]:
+    """Bernstein polynomials of the squared length, scaled to mean square about one.
 
-    x^2 / (x^2 + 0.02), so that a kernel times it is differentiable where two points coincide.
+    Polynomials of the squared length are smooth functions of the offset everywhere.
+
+    Args:
+        length: In [0, 1]; longer ones count as 1.
+        count: How many polynomials.
     """
-    square = length.square()
-    return square / (square + 0.02)
+    square = length.square().clamp(max=1.0)
+    rest = 1.0 - square
+    ups, downs = [torch.ones_like(square)], [torch.ones_like(square)]
+    for _ in range(count - 1):
+        ups.append(ups[-1] * square)
+        downs.append(downs[-1] * rest)
+    scale = [math.comb(count - 1, k) * math.sqrt(count) for k in range(count)]
+    columns = [up * down * s for up, down, s in zip(ups, reversed(downs), scale, strict=True)]
+    return torch.stack(columns, dim=-1)
 
 
 class RadialNetwork(nn.Module):
     """Maps the length of an edge to weights: Bernstein polynomials of its square, then an MLP.
-
-    Polynomials of the squared length are smooth functions of the offset everywhere.
 
     Args:
         basis: How many polynomials.
@@ -40,30 +49,19 @@ class RadialNetwork(nn.Module):
 
     def __init__(self, basis: int, hidden: int, outputs: int) -> None:
         super().__init__()
-        degree = basis - 1
-        binomials = [math.comb(degree, k) for k in range(basis)]
-        self.register_buffer("_binomials", torch.tensor(binomials, dtype=torch.float64), False)
-        self.register_buffer("_powers", torch.arange(basis, dtype=torch.float64), False)
         self._inner = nn.Linear(basis, hidden)
         self._outer = nn.Linear(hidden, outputs)
 
-    def basis(self, length: Float[Tensor, "edges"]) -> Float[Tensor, "edges basis"]:
-        """Bernstein polynomials of the squared length, scaled to mean square about one."""
-        square = length.square().clamp(max=1.0)[:, None]
-        powers = self._powers.to(square.dtype)
-        ups = square**powers
-        downs = (1.0 - square) ** powers.flip(0)
-        count = len(powers)
-        return self._binomials.to(square.dtype) * ups * downs * math.sqrt(count)
-
     def forward(self, length: Float[Tensor, "edges"]) -> Float[Tensor, "edges outputs"]:
         """Weights of each edge."""
-        return self._outer(nn.functional.silu(self._inner(self.basis(length))))
+        return self._outer(
+            nn.functional.silu(self._inner(bernstein_basis(length, self._inner.in_features)))
+        )
 
     def spread(
         self, length: Float[Tensor, "edges"], columns: Tensor
     ) -> Float[Tensor, "edges columns"]:
         """`forward(length)[:, columns]`, spreading the small weight matrix, not the result."""
-        hidden = nn.functional.silu(self._inner(self.basis(length)))
+        hidden = nn.functional.silu(self._inner(bernstein_basis(length, self._inner.in_features)))
         weight, bias = self._outer.weight, self._outer.bias
         return nn.functional.linear(hidden, weight[columns], bias[columns])

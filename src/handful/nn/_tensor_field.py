@@ -1,99 +1,205 @@
-"""The tensor-field layer: features of points to a field that can be asked anywhere (eq. tfn)."""
+"""The tensor-field layer: features of points to a field that can be asked anywhere (eq. tfn).
+
+The kernel of eq. tfn is a sum of radial functions times spherical harmonics of the offset x - x_j.
+Expanding the radial functions in a fixed basis g_b makes it linear in what is known before x is:
+
+    sum_j W(x - x_j) f_j = sum_j sum_{b, J, k} g_b(|x - x_j|) Y_Jk(x - x_j) M_j[b J k],
+
+with a matrix M_j for each point, computed once for a cloud. A position then costs one small matrix
+product for each point near it. With solid harmonics (polynomials of the offset) and g_b polynomials
+of the squared distance times a smooth cut-off, the field is twice continuously differentiable
+everywhere, at the points themselves too.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
 import torch
+from e3nn.o3 import wigner_3j
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from handful.nn._convolution import EdgeConvolution
+from handful.geometry import spherical_harmonics
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import degree_sizes
-from handful.nn._pointwise import EquivariantLinear, Gate
-from handful.nn._radial import anisotropy, smooth_cutoff
+from handful.nn._radial import bernstein_basis, smooth_cutoff
+from handful.nn._segments import segment_matmul
 from handful.nn._types import Types
 
 
+@dataclass(frozen=True)
+class _Path:
+    """One way to couple the offset's harmonics J with an input degree to an output degree."""
+
+    harmonic: int
+    in_degree: int
+    out_degree: int
+
+
 class TensorFieldLayer(nn.Module):
-    """f(x) = head(vacuum + sum_j c_j W(x - x_j) f_j, all over 1 + sum_j c_j / density).
+    """f(x) = head((vacuum + sum_j W(x - x_j) f_j) / (1 + sum_j c_j / density)).
 
-    The sum is eq. tfn with a smooth compact cut-off c_j. Where points are dense the quotient is
+    The sum is eq. tfn; c_j is the smooth compact cut-off. Where points are dense the quotient is
     their average, so the field does not grow with the number of points; where none is near it
-    falls smoothly to the vacuum's value. The head, a gate and a linear map at x alone, gives the
-    types that are wanted.
-
-    Where x meets a point x_j the direction of the edge has no meaning; there the kernel fades to
-    an isotropic one, so that the field is differentiable everywhere.
+    falls smoothly to the value of the vacuum. The head acts at x alone: type 0 gates every type,
+    and channels of a type are mixed.
 
     Args:
         in_degree: Highest degree of the points' features.
-        types: What the field's values hold.
         channels: Channels of the points' features.
+        types: What the field's values hold.
+        max_harmonic: Highest degree J of the offset's harmonics.
+        radial_basis: How many radial functions g_b.
     """
 
-    def __init__(self, in_degree: int, types: Types, channels: int) -> None:
+    def __init__(
+        self,
+        in_degree: int,
+        channels: int,
+        types: Types,
+        *,
+        max_harmonic: int = 2,
+        radial_basis: int = 5,
+    ) -> None:
         super().__init__()
-        degree = types.max_degree
-        self.types, self._in_degree, self._degree = types, in_degree, degree
-        self._convolution = EdgeConvolution(in_degree, degree, channels, channels)
-        self._contact = EquivariantLinear(min(in_degree, degree), channels, channels, bias=False)
+        self.types = types
+        self._in_degree, self._channels = in_degree, channels
+        self._max_harmonic, self._radial_basis = max_harmonic, radial_basis
+        self._paths = _paths(max_harmonic, in_degree, types)
+        ways = Counter(path.out_degree for path in self._paths)
+        self._weights = nn.ParameterList(
+            nn.Parameter(
+                torch.randn(radial_basis, channels, types.channels[path.out_degree])
+                / (channels * ways[path.out_degree]) ** 0.5
+            )
+            for path in self._paths
+        )
+        scalars = types.channels[0]
         self._log_density = nn.Parameter(torch.zeros(()))
-        self._vacuum = nn.Parameter(torch.randn(channels))
-        self._gate = Gate(degree, channels)
-        self._heads = nn.ParameterList(
-            [nn.Parameter(torch.randn(channels, count) / channels**0.5) for count in types.channels]
+        self._vacuum = nn.Parameter(torch.randn(scalars))
+        self._gates = nn.Linear(scalars, sum(types.channels)) if scalars else None
+        self._mixers = nn.ParameterList(
+            nn.Parameter(torch.randn(count, count) / max(count, 1) ** 0.5)
+            for count in types.channels
         )
 
+    # --- once for a cloud ----------------------------------------------------------------------
+
+    def point_matrices(
+        self, features: Float[Tensor, "points in_components channels"]
+    ) -> Float[Tensor, "points basis dim"]:
+        """M_j of every point; rows are radial functions times harmonics."""
+        flat = features.flatten(1)
+        return (flat @ self._kernel()).unflatten(1, (-1, self.types.dim))
+
+    def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:
+        """Weights and coupling coefficients as one matrix from features to M_j."""
+        sizes = degree_sizes(self._in_degree)
+        kernel: list[list[list[Any]]] = [
+            [[0.0 for _ in self.types.channels] for _ in range(self._max_harmonic + 1)]
+            for _ in sizes
+        ]
+        for path, weight in zip(self._paths, self._weights, strict=True):
+            coupling = wigner_3j(
+                path.in_degree, path.harmonic, path.out_degree, dtype=weight.dtype
+            ).to(weight.device)
+            scaled = coupling * (2 * path.out_degree + 1) ** 0.5
+            block = torch.einsum("mkn,bco->mcbkno", scaled, weight)
+            kernel[path.in_degree][path.harmonic][path.out_degree] += block
+        by_input = []
+        for degree, size in enumerate(sizes):
+            by_harmonic = []
+            for harmonic in range(self._max_harmonic + 1):
+                blocks = [
+                    self._dense(kernel[degree][harmonic][out], size, harmonic, out)
+                    for out in range(len(self.types.channels))
+                ]
+                by_harmonic.append(torch.cat(blocks, dim=-1))
+            by_input.append(torch.cat(by_harmonic, dim=3).flatten(2).flatten(0, 1))
+        return torch.cat(by_input, dim=0)
+
+    def _dense(self, block: Any, size: int, harmonic: int, degree: int) -> Tensor:
+        """The block [m, c, b, k, out], zero where the degrees do not couple."""
+        shape = (size, self._channels, self._radial_basis, 2 * harmonic + 1)
+        if isinstance(block, float):
+            return self._vacuum.new_zeros(*shape, self.types.sizes[degree])
+        return block.flatten(4)
+
+    # --- for each position ---------------------------------------------------------------------
+
     def forward(
-        self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
+        self, matrices: Float[Tensor, "points basis dim"], edges: EdgeGeometry
     ) -> Float[Tensor, "positions dim"]:
         """Values at the targets of the edges.
 
         Args:
-            features: Features of the points, the edges' sources.
+            matrices: `point_matrices` of the edges' sources.
             edges: From points to positions.
         """
-        convolution = self._convolution
-        sources = features.index_select(0, edges.source)
-        inward = edges.alignment(self._in_degree, convolution.max_order)
-        messages, _ = convolution(sources, edges, inward)
-        same = self._in_degree == self._degree
-        outward = inward if same else edges.alignment(self._degree, convolution.max_order)
         cutoff = smooth_cutoff(edges.length)
-        directed = cutoff * anisotropy(edges.length)
-        turned = torch.bmm(outward.transpose(1, 2), messages * directed[:, None, None])
-        total = _sum_at(turned, edges) + self._contact_sum(features, edges, cutoff - directed)
-        weight = _sum_at(cutoff[:, None, None], edges) * torch.exp(-self._log_density)
-        scalars, rest = total.split([1, total.shape[1] - 1], dim=1)
-        mean = torch.cat([scalars + self._vacuum, rest], dim=1) / (1.0 + weight)
-        return self._head(mean)
+        total = self._sum(matrices, edges, self._basis(edges, cutoff))
+        weight = cutoff.new_zeros(edges.targets).index_add(0, edges.target, cutoff)
+        scalars, rest = total.split([self.types.channels[0], total.shape[1] - len(self._vacuum)], 1)
+        mean = torch.cat([scalars + self._vacuum, rest], dim=1)
+        return self._head(mean / (1.0 + weight * torch.exp(-self._log_density))[:, None])
 
-    def _contact_sum(
+    def _basis(
+        self, edges: EdgeGeometry, cutoff: Float[Tensor, "edges"]
+    ) -> Float[Tensor, "edges basis"]:
+        """g_b(|x|) Y_Jk(x) of every edge, cut-off included; offsets in units of the radius."""
+        radial = bernstein_basis(edges.length, self._radial_basis) * cutoff[:, None]
+        offset = edges.direction * edges.length[:, None]
+        angular = spherical_harmonics(offset, self._max_harmonic, normalize=False)
+        return (radial[:, :, None] * angular[:, None, :]).flatten(1)
+
+    def _sum(
         self,
-        features: Float[Tensor, "points in_components channels"],
+        matrices: Float[Tensor, "points basis dim"],
         edges: EdgeGeometry,
-        weight: Float[Tensor, "edges"],
-    ) -> Float[Tensor, "positions components channels"]:
-        """What points give to positions that (nearly) coincide with them."""
-        shared = sum(degree_sizes(min(self._in_degree, self._degree)))
-        local = self._contact(features[:, :shared])
-        summed = _sum_at(local.index_select(0, edges.source) * weight[:, None, None], edges)
-        missing = sum(degree_sizes(self._degree)) - shared
-        return summed if missing == 0 else nn.functional.pad(summed, (0, 0, 0, missing))
-
-    def _head(
-        self, features: Float[Tensor, "positions components channels"]
+        basis: Float[Tensor, "edges basis"],
     ) -> Float[Tensor, "positions dim"]:
-        blocks = self._gate(features).split(degree_sizes(self._degree), dim=1)
-        parts = [(block @ head).flatten(1) for block, head in zip(blocks, self._heads, strict=True)]
+        order = torch.argsort(edges.source, stable=True)
+        target = edges.target.index_select(0, order)
+        source = edges.source.index_select(0, order)
+        sorted_basis = basis.index_select(0, order)
+        if self.types.dim == 1:
+            own = matrices.squeeze(2).index_select(0, source)
+            values = (sorted_basis * own).sum(1, keepdim=True)
+        else:
+            values = segment_matmul(sorted_basis, matrices, _segment_bounds(source))
+        return values.new_zeros(edges.targets, values.shape[1]).index_add(0, target, values)
+
+    def _head(self, values: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions dim"]:
+        if self._gates is None:
+            return values
+        blocks = values.split(self.types.sizes, dim=1)
+        gates = torch.sigmoid(self._gates(blocks[0])).split(self.types.channels, dim=1)
+        parts = []
+        for degree, (block, gate, mixer) in enumerate(
+            zip(blocks, gates, self._mixers, strict=True)
+        ):
+            vectors = block.unflatten(1, (2 * degree + 1, -1))
+            parts.append(((vectors * (2.0 * gate[:, None, :])) @ mixer).flatten(1))
         return torch.cat(parts, dim=1)
 
 
-def _sum_at(
-    values: Float[Tensor, "edges components channels"], edges: EdgeGeometry
-) -> Float[Tensor, "positions components channels"]:
-    """Sums of the edges' values at their targets."""
-    zeros = values.new_zeros(edges.targets, values[0].numel() if len(values) else 0)
-    if not len(values):
-        return values.new_zeros(edges.targets, *values.shape[1:])
-    return zeros.index_add(0, edges.target, values.flatten(1)).view(-1, *values.shape[1:])
+def _paths(max_harmonic: int, in_degree: int, types: Types) -> list[_Path]:
+    """All couplings that the triangle rule allows, to types that are wanted."""
+    return [
+        _Path(harmonic, degree, out)
+        for harmonic in range(max_harmonic + 1)
+        for degree in range(in_degree + 1)
+        for out, count in enumerate(types.channels)
+        if count > 0 and abs(harmonic - degree) <= out <= harmonic + degree
+    ]
+
+
+def _segment_bounds(sorted_source: Tensor) -> list[tuple[int, int, int]]:
+    """Runs of equal numbers in an ascending list."""
+    sources, counts = torch.unique_consecutive(sorted_source, return_counts=True)
+    edges = [0, *counts.cumsum(0).tolist()]
+    return [(s, a, b) for s, (a, b) in zip(sources.tolist(), pairwise(edges), strict=True)]

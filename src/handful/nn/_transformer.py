@@ -20,8 +20,8 @@ class TransformerLayer(nn.Module):
     """Attention over neighbours with type-0 logits, self-interaction, and a gated point-wise block.
 
     f_i <- S f_i + sum_j alpha_ij W(x_i - x_j) f_j, then f_i <- f_i + B gate(A f_i). The weights
-    alpha_ij = c_ij exp(q_i . k_ij) / (1 + sum_j c_ij exp(q_i . k_ij)) carry the smooth cut-off c, so
-    a neighbour fades in and out, and the one in the denominator keeps a point with hardly any
+    alpha_ij = c_ij exp(q_i . k_ij) / (1 + sum_j c_ij exp(q_i . k_ij)) carry the smooth cut-off c,
+    so a neighbour fades in and out, and the one in the denominator keeps a point with hardly any
     neighbour from listening to it alone.
 
     Args:
@@ -84,7 +84,7 @@ class TransformerLayer(nn.Module):
         keys: Float[Tensor, "edges keys"],
         edges: EdgeGeometry,
     ) -> Float[Tensor, "edges heads"]:
-        """alpha of each edge and head."""
+        """Weight alpha of each edge and head."""
         queries = self._queries(features[:, 0]).index_select(0, edges.target)
         product = (queries * keys).unflatten(1, (self._heads, self._key_channels)).sum(-1)
         logits = LOGIT_LIMIT * torch.tanh(product / (LOGIT_LIMIT * self._key_channels**0.5))

@@ -2,3 +2,4 @@
 
 from ._cloud_files import read_cloud as read_cloud
 from ._cloud_files import write_cloud as write_cloud
+from ._npz import read_arrays as read_arrays

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
+from handful._files import StrPath
 from handful.clouds.files._conventions import RawCloud, file_colors
-from handful.clouds.files._source import Source, quoted
+from handful.clouds.files._source import Source, open_source, quoted
 from handful.errors import HandfulError, UnsafeFileError
 
 NPZ_ENCODINGS = {"binary": zipfile.ZIP_STORED, "binary_compressed": zipfile.ZIP_DEFLATED}
@@ -32,6 +33,9 @@ MAX_DEFLATE_EXPANSION = 1032
 """Bytes out per byte in that deflate can reach."""
 
 MAX_ARRAY_HEADER = 4096
+MAX_ARRAY_BYTES = 2**30
+"""Larger arrays are refused: no cloud or list of poses takes as much."""
+
 _NUMBER_TYPE = re.compile(r"[<>|=]?(?:f[248]|[iu][1248])")
 _DESCR = re.compile(r"""['"]descr['"]\s*:\s*(?:['"]([^'"]*)['"]|\[)""")
 _ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
@@ -82,8 +86,31 @@ def read_npz(source: Source) -> RawCloud:
         raise source.error(f"the zip archive is damaged: {quoted(str(error))}.") from error
 
 
+def read_arrays(path: StrPath) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """All arrays of an NPZ file by name; objects are refused, and memory follows the file's size.
+
+    Args:
+        path: The file.
+    """
+    with open_source(path, max_points=MAX_ARRAY_BYTES) as source:
+        try:
+            with zipfile.ZipFile(source.file) as archive:
+                return {
+                    name: _read_array(source, archive, entry)
+                    for name, entry in _entries(archive).items()
+                }
+        except HandfulError:
+            raise
+        except _ZIP_ERRORS as error:
+            raise source.error(f"the zip archive is damaged: {quoted(str(error))}.") from error
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    return {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+
+
 def _read_archive(source: Source, archive: zipfile.ZipFile) -> RawCloud:
-    entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+    entries = _entries(archive)
     points = next((key for key in POINT_KEYS if key in entries), None)
     if points is None:
         found = ", ".join(quoted(name) for name in list(entries)[:12]) or "nothing"
@@ -99,18 +126,24 @@ def _read_archive(source: Source, archive: zipfile.ZipFile) -> RawCloud:
 
 
 def _read_array(
-    source: Source, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, widths: tuple[int, ...]
-) -> Shaped[np.ndarray, "points width"]:
-    """One array of [points, width]; nothing is read before its size is known to be honest."""
+    source: Source,
+    archive: zipfile.ZipFile,
+    entry: zipfile.ZipInfo,
+    widths: tuple[int, ...] | None = None,
+) -> Shaped[np.ndarray, "..."]:
+    """One array, of [n, one of `widths`]; nothing is read before its size is known to be honest."""
     name = quoted(entry.filename)
     if entry.compress_type not in NPZ_ENCODINGS.values() or entry.flag_bits & 1:
         raise source.error(f"{name} is encrypted or packed in an unusual way: need plain deflate.")
     with archive.open(entry) as file:
         header = _read_array_header(source, file.read, name)
-        if len(header.shape) != 2 or header.shape[1] not in widths:
-            need = " or ".join(f"[n, {width}]" for width in widths)
-            raise source.error(f"{name} has shape {list(header.shape)}: need {need}.")
-        source.check_points(header.shape[0])
+        if widths is not None:
+            if len(header.shape) != 2 or header.shape[1] not in widths:
+                need = " or ".join(f"[n, {width}]" for width in widths)
+                raise source.error(f"{name} has shape {list(header.shape)}: need {need}.")
+            source.check_points(header.shape[0])
+        if header.size > MAX_ARRAY_BYTES:
+            raise source.error(f"{name} takes {header.size} bytes: at most {MAX_ARRAY_BYTES}.")
         room = min(entry.file_size, entry.compress_size * MAX_DEFLATE_EXPANSION)
         if entry.compress_size > source.size or header.size > room:
             raise source.error(

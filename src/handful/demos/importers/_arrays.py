@@ -10,7 +10,6 @@ The arrays of one demonstration, for each step `pick` and `place` that it has:
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from handful.clouds import PointCloud
+from handful.clouds import PointCloud, read_arrays
 from handful.demos._poses import pose_matrix
 from handful.demos._types import STEP_NAMES, Demonstration, DemoSet, Gripper, Step
-from handful.errors import DemoError, FileFormatError, HandfulError, OptionError
-
-MAX_NPZ_BYTES = 2**31
+from handful.errors import DemoError, HandfulError, OptionError
 
 Arrays = Mapping[str, Any]
 
@@ -38,16 +35,15 @@ def import_npz(
         scale: Multiplies positions, for files that are not in metres.
         gripper: Shape of the gripper, for pictures.
     """
+    check_scale(scale)
     files = source_files(Path(source), (".npz",))
-    return demo_set_from_arrays(((path, read_npz(path)) for path in files), scale, gripper)
+    return demo_set_from_arrays(((path, read_arrays(path)) for path in files), scale, gripper)
 
 
 def demo_set_from_arrays(
     named: Iterable[tuple[Path, Arrays]], scale: float, gripper: Gripper | None
 ) -> DemoSet:
     """A set of one demonstration for each file's arrays; errors name the file."""
-    if not (np.isfinite(scale) and scale > 0):
-        raise OptionError(f"scale is {scale}: need a positive number, for example 0.001.")
     demonstrations = []
     for path, arrays in named:
         try:
@@ -67,6 +63,12 @@ def demonstration_from_arrays(name: str, arrays: Arrays, scale: float) -> Demons
     return Demonstration(name, tuple(_step(step, arrays, scale) for step in present))
 
 
+def check_scale(scale: float) -> None:
+    """Refuse a scale that is no positive number."""
+    if not (np.isfinite(scale) and scale > 0):
+        raise OptionError(f"scale is {scale}: need a positive number, for example 0.001.")
+
+
 def source_files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The file itself, or a folder's files with one of the suffixes, demo_2 before demo_10."""
     if source.is_file():
@@ -77,21 +79,6 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
     if not files:
         raise DemoError(f"{source}: no {' or '.join(suffixes)} file in it.")
     return sorted(files, key=_natural_order)
-
-
-def read_npz(path: Path) -> dict[str, Any]:
-    """All arrays of an NPZ file; object arrays are refused."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-            if size > MAX_NPZ_BYTES:
-                raise FileFormatError(f"{path}: unpacks to {size} bytes: need {MAX_NPZ_BYTES}.")
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except FileFormatError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
-        raise FileFormatError(f"{path}: not a readable NPZ file of numbers: {error}") from error
 
 
 def _natural_order(path: Path) -> list[Any]:

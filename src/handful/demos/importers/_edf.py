@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from handful.clouds import read_arrays
 from handful.demos._types import STEP_NAMES, DemoSet, Gripper
-from handful.demos.importers._arrays import demo_set_from_arrays, read_npz, source_files
+from handful.demos.importers._arrays import check_scale, demo_set_from_arrays, source_files
 from handful.demos.importers._tensor_pickle import read_tensor_pickle
 from handful.errors import DemoError, FileFormatError
 
@@ -27,9 +28,10 @@ def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
         source: A folder with `demo_*.npz` or `demo_*.gzip` files, however deep, or one such file.
         scale: Multiplies positions, for files that are not in metres.
     """
+    check_scale(scale)
     files = source_files(Path(source), (".npz", ".gzip", ".gz"))
     named = (
-        (path, read_npz(path) if path.suffix == ".npz" else _read_gzip(path)) for path in files
+        (path, read_arrays(path) if path.suffix == ".npz" else _read_gzip(path)) for path in files
     )
     return demo_set_from_arrays(named, scale, EDF_GRIPPER)
 

@@ -22,7 +22,8 @@ from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
 from handful.clouds import PointCloud, read_cloud
 from handful.demos._poses import QUATERNION_ORDERS, pose_from_json, pose_matrix
 from handful.demos._types import Demonstration, DemoSet, Gripper, Step
-from handful.errors import DemoError, FileFormatError, OptionError, unknown_name_message
+from handful.demos.importers._arrays import check_scale
+from handful.errors import DemoError, FileFormatError, unknown_name_message
 
 _CSV_REQUIRED = ("demo", "step", "scene", "x", "y", "z", "qw", "qx", "qy", "qz")
 _CSV_COLUMNS = (*_CSV_REQUIRED, "grasp")
@@ -55,8 +56,7 @@ def import_posed_clouds(
         scale: Multiplies cloud and pose positions, for files that are not in metres.
         gripper: Shape of the gripper, for pictures.
     """
-    if not (np.isfinite(scale) and scale > 0):
-        raise OptionError(f"scale is {scale}: need a positive number, for example 0.001.")
+    check_scale(scale)
     path = Path(poses)
     readers = {".csv": _read_csv, ".json": _read_json}
     if path.suffix.lower() not in readers:

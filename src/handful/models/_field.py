@@ -1,0 +1,204 @@
+"""Descriptor fields: a cloud is encoded once, then asked anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from handful.clouds import Edges, NeighbourIndex, PointCloud, voxel_filter
+from handful.errors import OptionError
+from handful.nn import EdgeGeometry, TensorFieldLayer, TransformerLayer, Types
+
+POSITIONS_AT_ONCE = 2048
+"""Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """What an encoder is built from; lengths in metres.
+
+    Attributes:
+        voxel_size: Edge of the voxel filter's cells; None leaves the cloud as it is.
+        radius: How far a point sees its neighbours, in every layer and in the field.
+        layers: SE(3)-transformer layers.
+        degree: Highest degree of the hidden features.
+        channels: Channels of the hidden features, for each degree.
+        heads: Heads of the attention.
+        use_colors: Whether colours are an input; a cloud without them is then an error.
+    """
+
+    voxel_size: float | None = 0.017
+    radius: float = 0.045
+    layers: int = 2
+    degree: int = 2
+    channels: int = 16
+    heads: int = 4
+    use_colors: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("radius", "voxel_size"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and 1e-4 <= value <= 1.0):
+                raise OptionError(f"encoder {name} is {value}: need metres, 0.0001 to 1.")
+        for name, least in (("layers", 1), ("degree", 0), ("channels", 1), ("heads", 1)):
+            if getattr(self, name) < least:
+                raise OptionError(f"encoder {name} is {getattr(self, name)}: need {least} or more.")
+
+    @property
+    def receptive_radius(self) -> float:
+        """How far a field's value can depend on points: nothing beyond changes it."""
+        return (self.layers + 1) * self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedCloud:
+    """A cloud with the features of its points; what all but the last layer give.
+
+    Attributes:
+        points: Positions [points, 3], metres.
+        features: [points, (L+1)^2, channels].
+        index: The points, prepared for neighbour searches.
+    """
+
+    points: Float[Tensor, "points 3"]
+    features: Float[Tensor, "points components channels"]
+    index: NeighbourIndex
+
+
+class Encoder(nn.Module):
+    """SE(3)-transformer layers over a radius graph: the part that is computed once for a cloud."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self._embedding = nn.Linear(3 if config.use_colors else 1, config.channels)
+        self._layers = nn.ModuleList(
+            TransformerLayer(
+                0 if layer == 0 else config.degree, config.degree, config.channels, config.heads
+            )
+            for layer in range(config.layers)
+        )
+
+    def forward(self, cloud: PointCloud) -> EncodedCloud:
+        """Filter the cloud, connect its points and compute their features."""
+        size = self.config.voxel_size
+        filtered = cloud if size is None else voxel_filter(cloud, size)
+        like = self._embedding.weight
+        points = torch.tensor(filtered.points, dtype=like.dtype, device=like.device)
+        index = NeighbourIndex(filtered.points)
+        edges = _geometry(index.graph(self.config.radius), points, points, self.config.radius)
+        features = self._embedding(self._inputs(filtered).to(like))[:, None, :]
+        for layer in self._layers:
+            features = layer(features, edges)
+        return EncodedCloud(points, features, index)
+
+    def _inputs(self, cloud: PointCloud) -> Float[Tensor, "points inputs"]:
+        if not self.config.use_colors:
+            return torch.ones(len(cloud), 1)
+        return torch.tensor(cloud.require_colors()) * 2.0 - 1.0
+
+
+class FieldHead(nn.Module):
+    """The last layer: the field of an encoded cloud at any position.
+
+    Args:
+        config: The encoder's.
+        types: What the field's values hold.
+    """
+
+    def __init__(self, config: EncoderConfig, types: Types) -> None:
+        super().__init__()
+        self.types = types
+        self._radius = config.radius
+        self._layer = TensorFieldLayer(config.degree, config.channels, types)
+
+    def prepare(self, encoded: EncodedCloud) -> Field:
+        """The field of one cloud, with all that does not depend on positions computed."""
+        return Field(self, encoded, self._layer.point_matrices(encoded.features))
+
+    def evaluate(
+        self,
+        encoded: EncodedCloud,
+        matrices: Float[Tensor, "points basis dim"],
+        positions: Float[Tensor, "positions 3"],
+    ) -> Float[Tensor, "positions dim"]:
+        """Values of the field at positions; see `Field`."""
+        found = encoded.index.around(positions.detach().cpu().numpy(), self._radius)
+        edges = _geometry(found, positions, encoded.points, self._radius)
+        return self._layer(matrices, edges)
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """The field of one encoded cloud: call it with positions to get values.
+
+    Attributes:
+        head: The last layer.
+        encoded: The cloud.
+        matrices: What the last layer has prepared for each point.
+    """
+
+    head: FieldHead
+    encoded: EncodedCloud
+    matrices: Float[Tensor, "points basis dim"]
+
+    def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
+        """Values at positions in metres, differentiable with respect to them."""
+        parts = positions.split(POSITIONS_AT_ONCE)
+        values = [self.head.evaluate(self.encoded, self.matrices, part) for part in parts]
+        return torch.cat(values)
+
+    def gradient(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim 3"]:
+        """Derivatives of the values with respect to x, y and z, per metre.
+
+        A product of the Jacobian with a direction is the derivative, with respect to u, of the
+        product of u with the Jacobian: three of these, not one for each component.
+        """
+        where = positions.detach().requires_grad_()
+        with torch.enable_grad():
+            values = self(where)
+            cotangent = torch.zeros_like(values, requires_grad=True)
+            (pulled,) = torch.autograd.grad(values, where, cotangent, create_graph=True)
+            slopes = [
+                torch.autograd.grad(pulled[:, axis].sum(), cotangent, retain_graph=True)[0]
+                for axis in range(3)
+            ]
+        return torch.stack(slopes, dim=-1)
+
+
+class DescriptorField(nn.Module):
+    """An equivariant descriptor field phi(x|X) (eq. edf): an encoder and one field head.
+
+    Args:
+        config: The encoder's.
+        types: What the descriptors hold; type 0 only is the paper's ablation.
+    """
+
+    def __init__(self, config: EncoderConfig, types: Types) -> None:
+        super().__init__()
+        self.types = types
+        self.encoder = Encoder(config)
+        self.head = FieldHead(config, types)
+
+    def encode(self, cloud: PointCloud) -> EncodedCloud:
+        """Everything that does not depend on where the field is asked."""
+        return self.encoder(cloud)
+
+    def forward(self, cloud: PointCloud) -> Field:
+        """The field of a cloud."""
+        return self.head.prepare(self.encode(cloud))
+
+
+def _geometry(
+    found: Edges,
+    targets: Float[Tensor, "targets 3"],
+    sources: Float[Tensor, "sources 3"],
+    radius: float,
+) -> EdgeGeometry:
+    target = torch.from_numpy(found.target).to(targets.device)
+    source = torch.from_numpy(found.source).to(targets.device)
+    return EdgeGeometry.between(target, source, targets, sources, radius)

@@ -1,0 +1,78 @@
+"""Local minima of the lattice energies: where refinement starts."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from handful.geometry import pose_from_rotation_translation, rotation_to_quat
+
+from ._volume import JointVolume
+
+_NEIGHBOURS = 12
+_LOWEST = 0.02  # Share of the lattice in which minima are sought.
+_SUBSAMPLE = 20_000
+
+
+def lattice_minima(
+    volume: JointVolume, limit: int
+) -> tuple[Float[Tensor, "minima 4 4"], Float[Tensor, "minima"]]:
+    """Centred poses that no neighbour on the lattice betters, and their energies, best first.
+
+    Neighbours of a position are the six cubes that share a face; of a rotation, the twelve nearest.
+    Only the lowest few percent of the lattice are looked at.
+
+    Args:
+        volume: The lattice energies.
+        limit: Most minima to return.
+    """
+    neighbours = nearest_rotations(volume.rotations)
+    count = volume.grid.inner.shape[0]
+    parts: list[tuple[Tensor, Tensor, Tensor]] = []
+    for start, stop in volume.slabs():
+        before, after = max(start - 1, 0), min(stop + 1, count)
+        energies = volume.slab(before, after)
+        value, turn, cell = _slab_minima(energies, neighbours)
+        row = energies.shape[2] * energies.shape[3]
+        cell = cell + before * row
+        inside = (cell >= start * row) & (cell < stop * row)
+        parts.append((value[inside], turn[inside], cell[inside]))
+    value, turn, cell = (torch.cat(part) for part in zip(*parts, strict=True))
+    order = value.argsort(stable=True)[:limit]
+    centres = volume.grid.inner.centres()[cell[order]]
+    return pose_from_rotation_translation(volume.rotations[turn[order]], centres), value[order]
+
+
+def _slab_minima(
+    energies: Float[Tensor, "rotations x y z"], neighbours: Int[Tensor, "rotations near"]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Energy, rotation and cell within the slab of its local minima."""
+    flat = energies.flatten(1)
+    every = max(1, flat.numel() // _SUBSAMPLE)
+    ceiling = flat.flatten()[::every].quantile(_LOWEST)
+    turn, cell = (flat <= ceiling).nonzero().unbind(1)
+    value = flat[turn, cell]
+    _, x, y, z = energies.shape
+    for stride, size in ((y * z, x), (z, y), (1, z)):
+        place = cell // stride % size
+        lower = torch.where(place > 0, cell - stride, cell)
+        upper = torch.where(place < size - 1, cell + stride, cell)
+        low = (value <= flat[turn, lower]) & (value <= flat[turn, upper])
+        value, turn, cell = value[low], turn[low], cell[low]
+    low = value <= flat[neighbours[turn], cell[:, None]].amin(1)
+    return value[low], turn[low], cell[low]
+
+
+def nearest_rotations(
+    rotations: Float[Tensor, "rotations 3 3"], count: int = _NEIGHBOURS
+) -> Int[Tensor, "rotations near"]:
+    """Indices of the rotations nearest to each of them, itself not among them."""
+    quats = rotation_to_quat(rotations.double())
+    near = min(count, len(rotations) - 1)
+    tree = cKDTree(torch.cat([quats, -quats]).numpy())
+    # q and -q may both be among the nearest only when there are very few rotations.
+    _, found = tree.query(quats.numpy(), k=near + 1)
+    index = torch.as_tensor(found).reshape(len(rotations), -1)[:, 1:] % len(rotations)
+    return index if near else torch.arange(len(rotations))[:, None]

@@ -1,0 +1,161 @@
+"""Energies of several query points over one lattice of the reference point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from handful.errors import OptionError
+from handful.models import MatchEnergy
+
+from ._grid import Grid, Keep
+from ._scores import MAX_ENTRIES, QueryScores
+from ._target import EnergyError, Target
+
+_FIELD_CHUNK = 16_384
+_CACHED = 524_288  # Entries: 2 MB in float32.
+
+
+@dataclass(frozen=True, eq=False)
+class KeyGrid:
+    """The key field at the centres of a grid that holds every query point of every pose.
+
+    Attributes:
+        energy: The energy, with the query points of positive weight only.
+        inner: Cubes of the reference point T c; they cover the workspace.
+        outer: The same cubes and `margin` more on every side, for the query points T q_i.
+        margin: How many more.
+        offsets: q_i - c [queries, 3], metres in the gripper frame.
+        keys: φ at the centres of the outer cubes [cells, dim]; zero where not kept.
+        kept: Where φ was evaluated [cells].
+    """
+
+    energy: MatchEnergy
+    inner: Grid
+    outer: Grid
+    margin: int
+    offsets: Float[Tensor, "queries 3"]
+    keys: Float[Tensor, "cells dim"]
+    kept: Bool[Tensor, "cells"]
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        energy: MatchEnergy,
+        spacing: float,
+        generator: torch.Generator,
+        keep: Keep | None,
+    ) -> KeyGrid:
+        """Evaluate the key field over the workspace and around it."""
+        offsets = energy.queries.positions - target.reference
+        inner = Grid.over(target.workspace, spacing, generator, target.dtype)
+        reach = float(offsets.square().sum(-1).max().sqrt()) / spacing
+        # A single query point at the reference needs no margin; rounding must not ask for one.
+        margin = 0 if reach < 1e-3 else math.floor(reach + 1e-3) + 1
+        outer = inner.grown(margin)
+        centres = outer.centres()
+        kept = centres.new_ones(len(centres), dtype=torch.bool)
+        if keep is not None:
+            kept = keep(centres)
+            if not bool(kept.any()):
+                raise OptionError(
+                    f"`keep` leaves none of {len(centres)} lattice positions: widen its radius."
+                )
+        found = [energy.field(chunk) for chunk in centres[kept].split(_FIELD_CHUNK)]
+        keys = centres.new_zeros(len(centres), energy.types.dim)
+        keys[kept] = torch.cat(found)
+        if not bool(torch.isfinite(keys).all()):
+            bad = int((~torch.isfinite(keys)).any(1).sum())
+            raise EnergyError(
+                f"the key field is not finite at {bad} of {len(keys)} lattice positions: it must "
+                "be a number everywhere in the workspace."
+            )
+        return cls(energy, inner, outer, margin, offsets, keys, kept)
+
+
+@dataclass(frozen=True, eq=False)
+class JointVolume:
+    """E(x, R) of all query points together over a lattice of the reference point x and of R.
+
+    A query point lies at x + R (q_i - c), between the lattice positions, so its energy there is
+    interpolated (trilinear) from its own lattice energies, which come from one matrix product. For
+    a single query point at the reference, nothing is interpolated and the energies are exact.
+
+    Attributes:
+        grid: The key field on the grid.
+        rotations: R_k [rotations, 3, 3].
+        scores: One for each query point.
+    """
+
+    grid: KeyGrid
+    rotations: Float[Tensor, "rotations 3 3"]
+    scores: list[QueryScores]
+
+    @classmethod
+    def of(cls, grid: KeyGrid, rotations: Float[Tensor, "rotations 3 3"]) -> JointVolume:
+        """Turn the descriptor of every query point by every rotation."""
+        queries = range(len(grid.energy.queries))
+        scores = [QueryScores.of(grid.energy, index, rotations) for index in queries]
+        return cls(grid, rotations, scores)
+
+    def slabs(self) -> Iterator[tuple[int, int]]:
+        """Ranges along x that together cover the inner grid, small enough to be held at once."""
+        count, rows = self.grid.inner.shape[0], self.grid.outer.shape
+        per_row = len(self.rotations) * rows[1] * rows[2]
+        thick = max(1, MAX_ENTRIES // per_row - 2 * self.grid.margin - 2)
+        for start in range(0, count, thick):
+            yield start, min(start + thick, count)
+
+    def slab(self, start: int, stop: int) -> Float[Tensor, "rotations x y z"]:
+        """Energies for the inner cubes of the rows `start` to `stop` along x."""
+        outer, margin = self.grid.outer, self.grid.margin
+        row = outer.shape[1] * outer.shape[2]
+        part = slice(start * row, (stop + 2 * margin) * row)
+        keys, kept = self.grid.keys[part], self.grid.kept[part]
+        shape = (stop - start + 2 * margin, *outer.shape[1:])
+        if not margin:
+            return self._filled(self.scores[0].energies_by_rotation(keys), kept).unflatten(1, shape)
+        total = keys.new_zeros(len(self.rotations), stop - start, *self.grid.inner.shape[1:])
+        # Few rotations at a time, so that their volumes are still in the cache when shifted.
+        some = max(1, _CACHED // len(keys))
+        for index, scores in enumerate(self.scores):
+            for first in range(0, len(total), some):
+                which = slice(first, first + some)
+                energies = self._filled(scores.energies_by_rotation(keys, which), kept)
+                self._add_shifted(total[which], energies.unflatten(1, shape), index, which)
+        return total
+
+    @staticmethod
+    def _filled(energies: Tensor, kept: Tensor) -> Tensor:
+        """The energies, with the worst of them where the field was not evaluated."""
+        if not bool(kept.all()):
+            energies[:, ~kept] = energies.max()
+        return energies
+
+    def _add_shifted(self, total: Tensor, volume: Tensor, query: int, which: slice) -> None:
+        """Add volume[k] at x + R_k d instead of x, for the inner cubes."""
+        moves = (self.rotations[which] @ self.grid.offsets[query]) / self.grid.inner.spacing
+        whole = moves.floor()
+        p, q, s = (moves - whole)[:, :, None, None, None].unbind(1)
+        strides = volume.new_tensor(volume.stride(), dtype=torch.long)
+        corners = (whole.long() + self.grid.margin) @ strides[1:]
+        starts = (corners + torch.arange(len(volume)) * strides[0]).tolist()
+        size, stride = [length + 1 for length in total.shape[1:]], volume.stride()[1:]
+        blocks = torch.stack([volume.as_strided(size, stride, start) for start in starts])
+        blocks = torch.lerp(blocks[:, :-1], blocks[:, 1:], p)
+        blocks = torch.lerp(blocks[:, :, :-1], blocks[:, :, 1:], q)
+        total.add_(torch.lerp(blocks[:, :, :, :-1], blocks[:, :, :, 1:], s))
+
+
+def useful_queries(energy: MatchEnergy) -> MatchEnergy:
+    """The energy without the query points of weight zero, which do not count."""
+    useful = int((energy.queries.weights > 0).sum())
+    if useful == len(energy.queries):
+        return energy
+    return replace(energy, queries=energy.queries.strongest(useful))

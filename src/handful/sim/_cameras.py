@@ -1,0 +1,126 @@
+"""Three depth cameras on the workspace and six around the hand, and their noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from handful.clouds import Box, Intrinsics, PointCloud, RgbdView, cloud_from_rgbd
+from handful.errors import OptionError
+from handful.render import Camera, look_at
+from handful.sim._arm import GROUP_HAND, GROUP_OBJECT, GROUP_SCENE
+from handful.sim._eye import Eye
+from handful.sim._world import World
+
+WORKSPACE = Box((-0.3, -0.3, -0.001), (0.3, 0.3, 0.45))
+"""What is kept of a scene, in the scene frame, metres."""
+HAND_SPACE = Box((-0.25, -0.25, 0.0), (0.25, 0.25, 0.40))
+"""What is kept of a grasp, in the gripper frame, metres."""
+
+
+@dataclass(frozen=True)
+class DepthNoise:
+    """What a real depth camera adds.
+
+    Attributes:
+        sigma: Standard deviation of the depth at a distance of one metre, metres; it grows with
+            the square of the distance.
+        edge_drop: Share of the pixels at depth edges that see nothing.
+    """
+
+    sigma: float = 0.0
+    edge_drop: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, most in (("sigma", 0.1), ("edge_drop", 1.0)):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and 0.0 <= value <= most):
+                raise OptionError(f"DepthNoise.{name} is {value}: need 0 to {most}.")
+
+    def applied(self, view: RgbdView, rng: np.random.Generator) -> RgbdView:
+        """The view as a noisy camera would have taken it."""
+        depth = np.asarray(view.depth, dtype=np.float64)
+        seen = depth > 0
+        noisy = depth + self.sigma * depth**2 * rng.standard_normal(depth.shape)
+        lost = _edges(depth) & (rng.uniform(size=depth.shape) < self.edge_drop)
+        return replace(view, depth=np.where(seen & ~lost, noisy, 0.0))
+
+
+NO_NOISE = DepthNoise()
+
+
+def scene_cameras() -> list[Camera]:
+    """Around the table, scene frame."""
+    intrinsics = Intrinsics.from_field_of_view(256, 192, np.deg2rad(48.0))
+    return [
+        look_at(_around(0.85, azimuth, 42.0, 0.0), (0.0, 0.0, 0.06), intrinsics)
+        for azimuth in (-30.0, 90.0, 210.0)
+    ]
+
+
+def grasp_cameras() -> list[Camera]:
+    """Around the hand, gripper frame."""
+    intrinsics = Intrinsics.from_field_of_view(200, 180, np.deg2rad(42.0))
+    return [
+        look_at(_around(0.62, 60.0 * n, 35.0 * (-1) ** n, 0.17), (0.0, 0.0, 0.17), intrinsics)
+        for n in range(6)
+    ]
+
+
+def observe_scene(
+    world: World, eye: Eye, holding: bool, noise: DepthNoise, rng: np.random.Generator
+) -> PointCloud:
+    """What the three cameras see in the workspace; the robot is out of the picture.
+
+    Args:
+        world: The world.
+        eye: Its eye.
+        holding: The object is in the hand, and so out of the picture too.
+        noise: Of the cameras.
+        rng: For the noise.
+    """
+    groups = (GROUP_SCENE,) if holding else (GROUP_SCENE, GROUP_OBJECT)
+    views = eye.see(world, scene_cameras(), groups)
+    return cloud_from_rgbd(_noisy(views, noise, rng), WORKSPACE)
+
+
+def observe_grasp(
+    world: World, eye: Eye, noise: DepthNoise, rng: np.random.Generator, holding: bool = True
+) -> PointCloud:
+    """What the six cameras see of the hand and of what it holds; gripper frame."""
+    hand = world.hand_pose
+    local = grasp_cameras()
+    there = [Camera(camera.intrinsics, hand @ camera.T_scene_camera) for camera in local]
+    groups = (GROUP_HAND, GROUP_OBJECT) if holding else (GROUP_HAND,)
+    views = [
+        replace(view, T_scene_camera=camera.T_scene_camera)
+        for view, camera in zip(eye.see(world, there, groups), local, strict=True)
+    ]
+    return cloud_from_rgbd(_noisy(views, noise, rng), HAND_SPACE)
+
+
+def _noisy(views: list[RgbdView], noise: DepthNoise, rng: np.random.Generator) -> list[RgbdView]:
+    return views if noise == NO_NOISE else [noise.applied(view, rng) for view in views]
+
+
+def _edges(depth: Float[np.ndarray, "h w"]) -> Shaped[np.ndarray, "h w"]:
+    """Pixels whose depth differs from a neighbour's by more than a centimetre."""
+    edge = np.zeros(depth.shape, dtype=bool)
+    for axis in (0, 1):
+        jump = np.abs(np.diff(depth, axis=axis)) > 0.01
+        first, second = [slice(None)] * 2, [slice(None)] * 2
+        first[axis], second[axis] = slice(None, -1), slice(1, None)
+        edge[tuple(first)] |= jump
+        edge[tuple(second)] |= jump
+    return edge
+
+
+def _around(
+    distance: float, azimuth: float, elevation: float, height: float
+) -> Float[np.ndarray, "3"]:
+    """A point on a ball around (0, 0, height); angles in degrees."""
+    turn, rise = np.deg2rad(azimuth), np.deg2rad(elevation)
+    flat = np.cos(rise) * np.array([np.cos(turn), np.sin(turn), 0.0])
+    return distance * (flat + np.array([0.0, 0.0, np.sin(rise)])) + np.array([0.0, 0.0, height])

@@ -1,0 +1,193 @@
+"""What a task is: its objects and target, how an episode begins, and an oracle that can do it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from handful.sim._arm import OPENING
+from handful.sim._cameras import NO_NOISE, DepthNoise
+from handful.sim._errors import DivergedError, SimError
+from handful.sim._world import Placed, World
+from handful.sim.objects import Pose, Thing, random_color
+from handful.sim.tasks._episode import Episode
+from handful.sim.tasks._layout import draw_layout
+from handful.sim.tasks._types import Purpose, Setup, Variant, Verdict, stream
+
+_RESETS = 60
+"""Layouts that are tried until one comes to rest as meant and can be solved."""
+_GRASP_TRIES, _GOAL_TRIES = 36, 8
+
+
+class Task(ABC):
+    """One task of the protocol. Stateless: all that happens is in the `Episode`."""
+
+    name: str
+    description: str
+
+    # --- what a task says about itself -----------------------------------------------------
+
+    @abstractmethod
+    def trained_things(self) -> Sequence[Thing]:
+        """The objects of the demonstrations."""
+
+    @abstractmethod
+    def unseen_things(self) -> Sequence[Thing]:
+        """Ten others."""
+
+    @abstractmethod
+    def draw_target(self, rng: np.random.Generator) -> Thing:
+        """Hanger or tray."""
+
+    @abstractmethod
+    def grasps(
+        self, thing: Thing, rng: np.random.Generator, variant: Variant
+    ) -> Iterator[Pose]:
+        """Endless random T_item_gripper."""
+
+    @abstractmethod
+    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
+        """Endless random T_scene_item of an object that is about to be released."""
+
+    @abstractmethod
+    def well_placed(self, episode: Episode) -> Verdict:
+        """What is asked of an object that the target holds, beyond being held."""
+
+    # --- what all tasks share --------------------------------------------------------------
+
+    def reset(
+        self,
+        seed: int,
+        setup: Setup = Setup.TRAINED,
+        purpose: Purpose = Purpose.EVALUATION,
+        things: Sequence[Thing] | None = None,
+        noise: DepthNoise = NO_NOISE,
+        fixed_carry: bool = False,
+    ) -> Episode:
+        """A new episode: things at rest, the robot at home, and at least one way to solve it.
+
+        Args:
+            seed: The same seed, setup and purpose give the same episode.
+            setup: How it differs from the demonstrations.
+            purpose: Demonstrations and evaluations never share random numbers.
+            things: Use these objects instead of the task's own.
+            noise: Of the depth cameras.
+            fixed_carry: See `Episode`.
+
+        Raises:
+            SimError: No layout could be solved, for example because the objects do not suit.
+        """
+        rng = stream(purpose, self.name, setup, seed)
+        for _ in range(_RESETS):
+            episode = self._try_reset(seed, setup, rng, things, noise, fixed_carry)
+            if episode is not None:
+                return episode
+        raise SimError(
+            f"task {self.name!r}, setup {setup.value!r}, seed {seed}: none of {_RESETS} layouts "
+            "came to rest and could be solved; try another object."
+        )
+
+    def _try_reset(
+        self,
+        seed: int,
+        setup: Setup,
+        rng: np.random.Generator,
+        things: Sequence[Thing] | None,
+        noise: DepthNoise,
+        fixed_carry: bool,
+    ) -> Episode | None:
+        thing = self._draw_thing(setup, rng, things)
+        layout = draw_layout(thing, self.draw_target(rng), setup, rng)
+        world = World(
+            Placed(thing, layout.item), Placed(layout.target_thing, layout.target),
+            layout.supports, layout.distractors,
+        )  # fmt: skip
+        try:
+            world.calm(0.7 if layout.lying else 0.25)
+        except DivergedError:
+            return None
+        if not layout.as_meant(world.item_pose) or world.item_speed > 0.02:
+            return None
+        world.data.qvel[:] = 0.0
+        episode = Episode(self, setup, seed, world, rng, noise, fixed_carry)
+        return episode if self.oracle_pick(episode, rng) is not None else None
+
+    def _draw_thing(
+        self, setup: Setup, rng: np.random.Generator, things: Sequence[Thing] | None
+    ) -> Thing:
+        if things is not None:
+            return things[int(rng.integers(len(things)))]
+        if setup.unseen_instances:
+            pool = self.unseen_things()
+            return pool[int(rng.integers(len(pool)))].recolored(random_color(rng))
+        pool = self.trained_things()
+        return pool[int(rng.integers(len(pool)))]
+
+    # --- the oracle: a policy that sees the true state -------------------------------------
+
+    def oracle_pick(
+        self,
+        episode: Episode,
+        rng: np.random.Generator | None = None,
+        variant: Variant = Variant.DEFAULT,
+    ) -> Pose | None:
+        """A random feasible T_scene_gripper from which the object can also be placed, or None."""
+        rng = episode.rng if rng is None else rng
+        world = episode.world
+        item = world.item_pose
+        grasps = self.grasps(world.item.thing, rng, variant)
+        for _ in range(_GRASP_TRIES):
+            grasp = next(grasps)
+            pose = item @ grasp
+            if not episode.feasible(pose, "pick"):
+                continue
+            held = np.linalg.inv(grasp)
+            if self._some_goal(episode, held, rng, OPENING / 8) is not None:
+                return pose
+        return None
+
+    def oracle_place(
+        self, episode: Episode, rng: np.random.Generator | None = None
+    ) -> Pose | None:
+        """A random feasible T_scene_gripper that releases the held object well, or None."""
+        rng = episode.rng if rng is None else rng
+        world = episode.world
+        held = np.linalg.inv(world.hand_pose) @ world.item_pose
+        for _ in range(4):
+            pose = self._some_goal(episode, held, rng, None)
+            if pose is not None:
+                return pose
+        return None
+
+    def _some_goal(
+        self, episode: Episode, held: Pose, rng: np.random.Generator, gap: float | None
+    ) -> Pose | None:
+        goals = self.goals(episode, rng)
+        for _ in range(_GOAL_TRIES):
+            pose = next(goals) @ np.linalg.inv(held)
+            if episode.can_place(pose, held, gap):
+                return pose
+        return None
+
+
+def run_oracle(episode: Episode, variant: Variant = Variant.DEFAULT) -> Verdict:
+    """Do the whole episode with the task's oracle; the verdict of the first step that failed."""
+    task = episode.task
+    pick = task.oracle_pick(episode, variant=variant)
+    if pick is None:
+        return Verdict(False, "pick: the oracle found no feasible grasp")
+    verdict = episode.pick(pick)
+    if not verdict:
+        return Verdict(False, f"pick: {verdict.reason}")
+    place = task.oracle_place(episode)
+    if place is None:
+        return Verdict(False, "place: the oracle found no feasible pose")
+    verdict = episode.place(place)
+    if not verdict:
+        return Verdict(False, f"place: {verdict.reason}")
+    verdict = episode.success()
+    return verdict if verdict else Verdict(False, f"judge: {verdict.reason}")
+
+

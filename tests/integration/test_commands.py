@@ -1,0 +1,169 @@
+"""The command line as a person uses it: what it prints, writes and exits with."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import handful
+from handful.apps.cli import app
+from handful.clouds import write_cloud
+from handful.demos import load_demos, save_demos
+from samples import small_cloud, small_demos
+
+HANDFUL = [sys.executable, "-c", "from handful.apps.cli import main; main()"]
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, as its installed script does."""
+    command = [*HANDFUL, *map(str, arguments)]
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_version_and_help_answer_without_loading_torch():
+    started = time.perf_counter()
+    assert run("--version").stdout.strip() == f"handful {handful.__version__}"
+    assert time.perf_counter() - started < 5
+    code = "import sys, handful.apps.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "command", ["sample", "show", "demo", "import edf", "import npz", "import clouds"]
+)
+def test_help_has_an_example(command):
+    result = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert f"Example: handful {command}" in result.output.replace("`", "")
+
+
+def test_sample_import_show(tmp_path):
+    made = run("sample", "--demos", 2, "--out", tmp_path / "set")
+    assert made.returncode == 0, made.stderr
+    assert f"handful show {tmp_path / 'set'}" in made.stdout.replace("\n", "")
+    shown = run("show", tmp_path / "set", "--out", tmp_path / "p.png", "--most", 1)
+    assert shown.returncode == 0, shown.stderr
+    assert "demo_1" in shown.stdout
+    with Image.open(tmp_path / "p.png") as image:
+        colors = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
+    reddish = (colors[:, 0] > 120) & (colors[:, 1] < 80) & (colors[:, 2] < 80)
+    assert reddish.mean() > 0.02, "no red mug in the picture"
+
+
+def test_the_same_seed_gives_the_same_files(tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        assert run("sample", "--demos", 1, "--seed", seed, "--out", tmp_path / name).returncode == 0
+    read = {
+        name: {p.name: p.read_bytes() for p in (tmp_path / name).rglob("*") if p.is_file()}
+        for name in "abc"
+    }
+    assert read["a"] == read["b"]
+    assert read["a"] != read["c"]
+
+
+def test_import_commands_write_a_folder(tmp_path):
+    cloud = small_cloud()
+    np.savez(
+        tmp_path / "demo_0.npz",
+        pick_scene_points=cloud.points,
+        pick_target_pose_wxyz_xyz=[[0, 1, 0, 0, 0.1, 0, 0.2]],
+    )
+    for kind in ("edf", "npz"):
+        done = run("import", kind, tmp_path / "demo_0.npz", "--out", tmp_path / kind)
+        assert done.returncode == 0, done.stderr
+        assert np.array_equal(
+            load_demos(tmp_path / kind)[0].step("pick").scene.points, cloud.points
+        )
+    write_cloud(cloud, tmp_path / "scene.pcd")
+    (tmp_path / "poses.csv").write_text(
+        "demo,step,scene,x,y,z,qw,qx,qy,qz\ncup,pick,scene.pcd,0.1,0,0.2,0,1,0,0\n"
+    )
+    done = run(
+        "import", "clouds", tmp_path, "--poses", tmp_path / "poses.csv", "--out", tmp_path / "clouds",
+        "--tip", 0.1, "--axis", "y",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert load_demos(tmp_path / "clouds").gripper.axis == "y"
+
+
+def test_errors_are_one_sentence_and_status_one(tmp_path):
+    save_demos(small_demos(1), tmp_path / "set")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "demos.json").write_text('{"format": "handful-demos", "version": 1, ')
+    for arguments, message in [
+        (["show", tmp_path / "none"], "no demos.json there"),
+        (["show", tmp_path / "broken"], "not valid JSON"),
+        (["show", tmp_path / "set", "--out", tmp_path / "x.bmp"], "written as .png or .jpg"),
+        (["show", tmp_path / "set", "--out", "/proc/none/x.png"], "cannot be written"),
+        (["sample", "--demos", 1, "--out", tmp_path / "set"], "--overwrite"),
+        (["sample", "--demos", 1, "--out", "/proc/none/set"], "cannot be made"),
+        (["import", "edf", tmp_path / "none", "--out", tmp_path / "x"], "no such file"),
+        (["import", "npz", tmp_path, "--out", tmp_path / "x", "--axis", "q"], "gripper axis"),
+        (["import", "edf", tmp_path, "--out", tmp_path / "x", "--scale", "nan"], "scale is nan"),
+    ]:
+        result = run(*arguments)
+        assert result.returncode == 1, arguments
+        assert message in result.stderr.replace("\n", " "), result.stderr
+        assert result.stderr.startswith("error: ")
+        assert "Traceback" not in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_unknown_options_and_commands_suggest_and_exit_two(tmp_path):
+    result = run("sample", "--demo", 2, "--out", tmp_path / "x")
+    assert result.returncode == 2
+    assert "--demos" in result.stderr
+    assert run("shwo").returncode == 2
+    assert run("sample", "--demos", 0, "--out", tmp_path / "x").returncode == 2
+
+
+def test_ctrl_c_leaves_nothing_half_written(tmp_path):
+    process = subprocess.Popen(
+        [*HANDFUL, "sample", "--demos", "1000", "--out", str(tmp_path / "set")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path):
+    """/dev/full accepts no byte; here the limit on file size stands in for the disk."""
+    save_demos(small_demos(1), tmp_path / "set")
+    before = {p: p.read_bytes() for p in (tmp_path / "set").rglob("*") if p.is_file()}
+    code = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        "from handful.apps.cli import main; main()"
+    )
+    arguments = ["sample", "--demos", "1", "--out", str(tmp_path / "set"), "--overwrite"]
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert "cannot be written" in result.stderr.replace("\n", " ")
+    assert {p: p.read_bytes() for p in (tmp_path / "set").rglob("*") if p.is_file()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
+
+
+def test_demo_ends_by_saying_what_to_do_next(tmp_path):
+    done = run("demo", "--out", tmp_path / "demo")
+    assert done.returncode == 0, done.stderr
+    assert "What to try next" in done.stdout
+    assert (tmp_path / "demo" / "demos.png").stat().st_size > 50_000
+    assert len(load_demos(tmp_path / "demo" / "demos")) == 10
