@@ -2,8 +2,8 @@
 
 `path_weights` maps the weights of `EdgeConvolution` to those of e3nn's tensor product: in the frame
 of an edge the path J couples input order m to output order m' with the coefficient
-C(l_out m', J 0, l_in m) Y_J0, and a handful of such numbers for each pair of degrees must add up to the
-entries A_m and B_m of the edge-frame matrices.
+C(l_out m', J 0, l_in m) Y_J0, and for each pair of degrees these must add up to the entries A_m and
+B_m of the edge-frame matrices.
 """
 
 import math
@@ -99,9 +99,9 @@ def reference_messages(
     """
     c_in, c_out = convolution.inputs, convolution.outputs
     degree_in, degree_out = convolution.in_degree, convolution.out_degree
-    irreps_in = o3.Irreps([(c_in, (l, 1)) for l in range(degree_in + 1)])
-    irreps_sh = o3.Irreps([(1, (l, 1)) for l in range(degree_in + degree_out + 1)])
-    irreps_out = o3.Irreps([(c_out, (l, 1)) for l in range(degree_out + 1)])
+    irreps_in = o3.Irreps([(c_in, (degree, 1)) for degree in range(degree_in + 1)])
+    irreps_sh = o3.Irreps([(1, (degree, 1)) for degree in range(degree_in + degree_out + 1)])
+    irreps_out = o3.Irreps([(c_out, (degree, 1)) for degree in range(degree_out + 1)])
     instructions = [
         (l_in, j, l_out, "uvw", True, 1.0)
         for l_in in range(degree_in + 1)
@@ -119,14 +119,14 @@ def reference_messages(
     ).to(features)
     harmonics = o3.spherical_harmonics(irreps_sh, edges.direction, True, "component")
     blocks = [
-        features[:, l * l : (l + 1) ** 2].transpose(1, 2).reshape(len(features), -1)
-        for l in range(degree_in + 1)
+        features[:, degree * degree : (degree + 1) ** 2].transpose(1, 2).reshape(len(features), -1)
+        for degree in range(degree_in + 1)
     ]
     out = product(torch.cat(blocks, 1), harmonics, flat)
     parts, first = [], 0
-    for l in range(degree_out + 1):
-        size = c_out * (2 * l + 1)
-        parts.append(out[:, first : first + size].view(-1, c_out, 2 * l + 1).transpose(1, 2))
+    for degree in range(degree_out + 1):
+        size = c_out * (2 * degree + 1)
+        parts.append(out[:, first : first + size].view(-1, c_out, 2 * degree + 1).transpose(1, 2))
         first += size
     assert math.isclose(first, out.shape[1])
     return torch.cat(parts, 1)

@@ -50,10 +50,11 @@ Opening = Annotated[float, typer.Option(help="Distance between the open fingers,
 Axis = Annotated[str, typer.Option(help="Axis along which the fingers open, x or y.")]
 
 
-def _show_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> bool:
     if wanted:
         typer.echo(f"handful {handful.__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()

@@ -19,11 +19,10 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from e3nn.o3 import wigner_3j
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from handful.geometry import spherical_harmonics
+from handful.geometry import coupling_coefficients, spherical_harmonics
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import degree_sizes
 from handful.nn._radial import bernstein_basis, smooth_cutoff
@@ -104,10 +103,8 @@ class TensorFieldLayer(nn.Module):
             for _ in sizes
         ]
         for path, weight in zip(self._paths, self._weights, strict=True):
-            coupling = wigner_3j(
-                path.in_degree, path.harmonic, path.out_degree, dtype=weight.dtype
-            ).to(weight.device)
-            scaled = coupling * (2 * path.out_degree + 1) ** 0.5
+            coupling = coupling_coefficients(path.in_degree, path.harmonic, path.out_degree)
+            scaled = coupling.to(weight) * (2 * path.out_degree + 1) ** 0.5
             block = torch.einsum("mkn,bco->mcbkno", scaled, weight)
             kernel[path.in_degree][path.harmonic][path.out_degree] += block
         by_input = []

@@ -19,5 +19,6 @@ from ._samples import SamplingReport as SamplingReport
 from ._samples import count_modes as count_modes
 from ._samples import distinct_poses as distinct_poses
 from ._samples import mode_coverage as mode_coverage
+from ._target import Energy as Energy
 from ._target import EnergyError as EnergyError
 from ._target import Target as Target

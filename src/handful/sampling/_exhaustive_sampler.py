@@ -1,4 +1,4 @@
-"""Samples of a `MatchEnergy` from lattice marginals, corrected to be exact."""
+"""Samples of a `MatchEnergy` from lattice distributions, corrected to be exact."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from handful.errors import OptionError, unknown_name_message
 from handful.geometry import rotation_lattice
 from handful.models import MatchEnergy
 
+from ._components import Component, Joint, Marginal
 from ._diagnostics import weight_effective_sample_size
 from ._grid import Keep
 from ._proposal import LatticeProposal
@@ -22,13 +23,16 @@ from ._target import EnergyError, Target, require_count, require_match_energy, r
 from ._volume import KeyGrid, useful_queries
 
 CORRECTIONS = ("resample", "independence", "weights")
+PROPOSALS = ("joint", "marginals")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExhaustiveSampler(Sampler):
-    """Draws from the lattice marginals of single query points, corrected with the full energy.
+    """Draws from lattice distributions, corrected with the full energy.
 
-    The proposal Q and why the correction is exact are in `LatticeProposal`. There is no burn-in.
+    The proposal Q and why the correction is exact are in `_proposal.py`. There is no burn-in. Cubes
+    much wider than a mode waste draws: look at the effective sample size, and if it is small, take
+    a finer lattice or more draws, or let `moves` do the rest.
 
     Attributes:
         spacing: Side of the cubes of positions, metres.
@@ -38,7 +42,10 @@ class ExhaustiveSampler(Sampler):
             `draws` grows); `independence` runs `count` chains with the draws as independence
             proposals of Metropolis-Hastings, draws / count steps each; `weights` returns all draws
             inside the workspace with their log weights, whatever `count` is.
-        tempering: Single-query energies are divided by it; above one the proposal is wider.
+        proposal: `joint` draws from the interpolated lattice distribution of all query points
+            together; `marginals` from those of single query points, in any lattice size. For one
+            query point they are the same.
+        tempering: The proposal's energies are divided by it; above one it is wider.
         uniform_share: Share of the draws that are uniform, which bounds the weights.
         moves: A kernel that moves the resampled poses on, for example Metropolis-adjusted
             `Langevin`: it leaves the law as it is and tells duplicates apart.
@@ -48,10 +55,11 @@ class ExhaustiveSampler(Sampler):
             next one would not fit.
     """
 
-    spacing: float = 0.02
-    rotations: int = 1000
+    spacing: float = 0.015
+    rotations: int = 512
     draws: int = 4096
     correction: str = "resample"
+    proposal: str = "joint"
     tempering: float = 1.0
     uniform_share: float = 0.05
     moves: Kernel | None = None
@@ -63,6 +71,8 @@ class ExhaustiveSampler(Sampler):
         require_count(rotations=self.rotations, draws=self.draws)
         if self.correction not in CORRECTIONS:
             raise OptionError(unknown_name_message("correction", self.correction, CORRECTIONS))
+        if self.proposal not in PROPOSALS:
+            raise OptionError(unknown_name_message("proposal", self.proposal, PROPOSALS))
         if not 0.0 < self.uniform_share < 1.0:
             raise OptionError(
                 f"uniform_share is {self.uniform_share}: need more than 0, so that no pose has "
@@ -101,7 +111,14 @@ class ExhaustiveSampler(Sampler):
         grid = KeyGrid.of(target, energy, self.spacing, generator, self.keep)
         rotations = rotation_lattice(self.rotations, generator=generator, dtype=target.dtype)
         target.lattice_poses += grid.outer.size * self.rotations
-        proposal = LatticeProposal.of(target, grid, rotations, self.tempering, self.uniform_share)
+        components: list[Component]
+        if self.proposal == "joint" and len(energy.queries) > 1:
+            components, shares = [Joint.of(grid, rotations, self.tempering)], [1.0]
+        else:
+            queries, weights = range(len(energy.queries)), energy.queries.weights
+            components = [Marginal.of(grid, i, rotations, self.tempering) for i in queries]
+            shares = (weights / weights.sum()).tolist()
+        proposal = LatticeProposal(target, rotations, components, shares, self.uniform_share)
         centred = proposal.draw(count, generator)
         energies = target.energies(centred)
         return centred, energies, -energies - proposal.log_density(centred)

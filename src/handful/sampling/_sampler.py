@@ -12,10 +12,9 @@ from torch import Tensor
 
 from handful.clouds import Box
 from handful.geometry import check_pose
-from handful.models import PoseEnergy
 
 from ._samples import PoseSamples, SamplingReport
-from ._target import EnergyError, Target, require_count
+from ._target import Energy, EnergyError, Target, require_count
 
 _ROUNDING = 1e-5  # Metres.
 
@@ -46,7 +45,7 @@ class Sampler(ABC):
     reference: tuple[float, float, float] | None = None
 
     def sample(
-        self, energy: PoseEnergy, workspace: Box, count: int, generator: torch.Generator
+        self, energy: Energy, workspace: Box, count: int, generator: torch.Generator
     ) -> PoseSamples:
         """Poses with energies, best first.
 
@@ -82,7 +81,7 @@ class Kernel(Sampler):
 
     def run(
         self,
-        energy: PoseEnergy,
+        energy: Energy,
         initial_poses: Float[Tensor, "poses 4 4"],
         generator: torch.Generator,
         workspace: Box,

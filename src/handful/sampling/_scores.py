@@ -64,12 +64,12 @@ class QueryScores:
         return some.energies(keys).mT.contiguous()
 
     @staticmethod
-    def key_side(keys: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions dim+2"]:
+    def key_side(keys: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions entries"]:
         """The rows a(x)."""
         square = keys.square().sum(-1, keepdim=True)
         return torch.cat([keys, square, torch.ones_like(square)], dim=-1)
 
-    def rotation_side(self) -> Float[Tensor, "rotations dim+2"]:
+    def rotation_side(self) -> Float[Tensor, "rotations entries"]:
         """The rows b(R)."""
         square = self.turned.square().sum(-1, keepdim=True)
         rows = torch.cat([-2.0 * self.turned, torch.ones_like(square), square], dim=-1)

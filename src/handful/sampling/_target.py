@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
@@ -11,7 +12,10 @@ from torch import Tensor
 from handful.clouds import Box
 from handful.errors import HandfulError, OptionError
 from handful.geometry import haar_rotations, pose_from_rotation_translation, unskew
-from handful.models import MatchEnergy, PoseEnergy
+from handful.models import MatchEnergy
+
+Energy = Callable[[Tensor], Tensor]
+"""Poses T_scene_gripper [n, 4, 4] to energies [n], as `models.PoseEnergy` says; differentiable."""
 
 _CHUNK = 4096
 
@@ -40,7 +44,7 @@ class Target:
 
     def __init__(
         self,
-        energy: PoseEnergy,
+        energy: Energy,
         workspace: Box,
         reference: tuple[float, float, float] | None = None,
     ) -> None:
@@ -132,7 +136,7 @@ class Target:
         return energies, gradient
 
 
-def require_match_energy(energy: PoseEnergy, who: str) -> MatchEnergy:
+def require_match_energy(energy: Energy, who: str) -> MatchEnergy:
     """The energy, if it is one whose structure a lattice can use.
 
     Raises:
@@ -178,7 +182,7 @@ def _shifted(poses: Tensor, offset: Tensor) -> Tensor:
     return pose_from_rotation_translation(rotation, translation + rotation @ offset)
 
 
-def _dtype(energy: PoseEnergy) -> torch.dtype:
+def _dtype(energy: Energy) -> torch.dtype:
     if isinstance(energy, MatchEnergy):
         return energy.queries.positions.dtype
     found = getattr(energy, "dtype", None)
@@ -186,7 +190,7 @@ def _dtype(energy: PoseEnergy) -> torch.dtype:
 
 
 def _reference(
-    energy: PoseEnergy, reference: tuple[float, float, float] | None, dtype: torch.dtype
+    energy: Energy, reference: tuple[float, float, float] | None, dtype: torch.dtype
 ) -> Tensor:
     if reference is not None:
         point = torch.tensor(reference, dtype=dtype)

@@ -141,13 +141,15 @@ class World:
         joints: Float[np.ndarray, "7"],
         gap: float | None = None,
         held: Pose | None = None,
+        item: Pose | None = None,
     ) -> Any:
-        """The state, contacts included, with the arm elsewhere; the world itself stays.
+        """The state, contacts included, with arm or object elsewhere; the world itself stays.
 
         Args:
             joints: Angles of the arm.
             gap: Distance between the fingers, metres; as now if not given.
             held: T_gripper_item of an object that goes with the hand; it stays if not given.
+            item: T_scene_item of an object that is put elsewhere.
         """
         probe = self._probe
         probe.qpos[:] = self.data.qpos
@@ -161,6 +163,8 @@ class World:
             hand[:3, :3] = probe.xmat[self._hand].reshape(3, 3)
             hand[:3, 3] = probe.xpos[self._hand]
             self._write_item(probe, hand @ held)
+        if item is not None:
+            self._write_item(probe, item)
         self._mj.mj_fwdPosition(self.model, probe)
         return probe
 

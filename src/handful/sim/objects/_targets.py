@@ -15,10 +15,12 @@ TRAY_BLUE: Color = (0.20, 0.42, 0.78)
 SUPPORT_SAND: Color = (0.72, 0.64, 0.50)
 
 DEFAULT_HANGER = HangerShape(
-    foot_radius=0.05, foot_height=0.012, post_radius=0.009, post_height=0.235,
-    arm_height=0.215, arm_length=0.09, arm_radius=0.005, arm_rise=0.80,
+    foot_radius=0.05, foot_height=0.012, post_radius=0.009, post_height=0.270,
+    arm_height=0.200, arm_length=0.095, arm_radius=0.005, arm_rise=0.80,
 )  # fmt: skip
-"""Its arm rises steeply, like the authors' hanger: a handle that is lowered threads over the tip."""
+"""Its arm rises steeply, like the authors' hanger: a handle that is lowered threads over the tip.
+
+The post goes on above the arm: in the notch between them a wide handle cannot slip over the post."""
 
 
 def hanger_thing(shape: HangerShape, color: Color = GREEN) -> Thing:
@@ -36,13 +38,14 @@ def hanger_thing(shape: HangerShape, color: Color = GREEN) -> Thing:
 
 def varied_hanger(rng: np.random.Generator) -> HangerShape:
     """A hanger whose post, arm and tilt are a little different."""
+    arm = rng.uniform(0.185, 0.205)
     return replace(
         DEFAULT_HANGER,
-        post_height=rng.uniform(0.215, 0.245),
-        arm_height=rng.uniform(0.195, 0.210),
-        arm_length=rng.uniform(0.080, 0.100),
+        arm_height=arm,
+        post_height=arm + rng.uniform(0.06, 0.08),
+        arm_length=rng.uniform(0.088, 0.102),
         arm_radius=rng.uniform(0.0042, 0.0055),
-        arm_rise=rng.uniform(0.70, 0.90),
+        arm_rise=rng.uniform(0.72, 0.88),
     )
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from handful.clouds import PointCloud
 from handful.errors import GeometryError, OptionError, unknown_name_message
 from handful.geometry import check_pose
-from handful.sim._arm import OPENING
+from handful.sim._arm import HOME, OPENING
 from handful.sim._cameras import NO_NOISE, DepthNoise, observe_grasp, observe_scene
 from handful.sim._errors import DivergedError
 from handful.sim._eye import Eye
@@ -145,6 +145,16 @@ class Episode:
             if self.world.touching(Role.OBJECT, Role.TARGET, depth, state):
                 return Verdict(False, "the held object would hit the target")
         return Verdict(True)
+
+    def clear_goal(self, goal: Pose) -> bool:
+        """Whether an object at T_scene_item and on its way down there hits nothing; no robot."""
+        for up, depth in ((0.0, _REST), (BACK_OFF / 2, _GRAZE), (BACK_OFF, _GRAZE)):
+            state = self.world.imagine(HOME, item=_moved(goal, (0.0, 0.0, up)))
+            if self.world.touching(Role.OBJECT, Role.FURNITURE, _HIT, state):
+                return False
+            if self.world.touching(Role.OBJECT, Role.TARGET, depth, state):
+                return False
+        return True
 
     def _pick_plan(self, pose: Pose) -> list[Joints] | None:
         key = ("pick", pose.tobytes())

@@ -62,7 +62,7 @@ class MugTask(Task):
             # Between square to the arm and flat: both thread, and small holes need the latter.
             through = arm + rng.uniform(0.0, 1.0) * up
             through /= np.linalg.norm(through)
-            along = hanger.arm_length - rng.uniform(0.008, 0.028)
+            along = hanger.arm_length - rng.uniform(0.014, 0.034)
             spot = (base @ np.array([*hanger.arm_point(along), 1.0]))[:3]
             axis = float(rng.choice([-1.0, 1.0])) * handle.axis
             roll = rng.uniform(-np.pi, np.pi)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from handful.errors import OptionError, unknown_name_message
+from handful.sim.tasks._bottle import BottleTask
+from handful.sim.tasks._bowl import BowlTask
 from handful.sim.tasks._mug import MugTask
 from handful.sim.tasks._task import Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (MugTask(),)}
+TASKS: dict[str, Task] = {task.name: task for task in (MugTask(), BowlTask(), BottleTask())}
 """Closed registry."""
 
 

@@ -18,7 +18,9 @@ from handful.sim.tasks._types import Purpose, Setup, Variant, Verdict, stream
 
 _RESETS = 60
 """Layouts that are tried until one comes to rest as meant and can be solved."""
-_GRASP_TRIES, _GOAL_TRIES = 36, 8
+_GRASP_TRIES = 36
+_GOAL_DRAWS, _GOAL_TRIES = 60, 8
+"""Goals that are drawn, and how many of those that the object fits into the robot tries."""
 
 
 class Task(ABC):
@@ -165,10 +167,17 @@ class Task(ABC):
         self, episode: Episode, held: Pose, rng: np.random.Generator, gap: float | None
     ) -> Pose | None:
         goals = self.goals(episode, rng)
-        for _ in range(_GOAL_TRIES):
-            pose = next(goals) @ np.linalg.inv(held)
+        tries = 0
+        for _ in range(_GOAL_DRAWS):
+            goal = next(goals)
+            if not episode.clear_goal(goal):
+                continue
+            pose = goal @ np.linalg.inv(held)
             if episode.can_place(pose, held, gap):
                 return pose
+            tries += 1
+            if tries == _GOAL_TRIES:
+                break
         return None
 
 

@@ -1,0 +1,59 @@
+"""Pick a bowl by its rim and place it on a tray."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from handful.sim._errors import ObjectRefusedError
+from handful.sim.objects import DEFAULT_BOWL, UNSEEN_BOWLS, Pose, Thing
+from handful.sim.tasks._episode import Episode
+from handful.sim.tasks._grasps import rim_grasps
+from handful.sim.tasks._task import Task
+from handful.sim.tasks._tray import TRAY_THING, standing_goals, stands_on_tray
+from handful.sim.tasks._types import Variant, Verdict
+
+
+class BowlTask(Task):
+    """The paper's bowl pick-and-place task."""
+
+    name = "bowl"
+    description = "Place a bowl on a tray (handful's simulated world)."
+
+    def trained_things(self) -> Sequence[Thing]:
+        """One bowl."""
+        return _trained()
+
+    def unseen_things(self) -> Sequence[Thing]:
+        """Ten others."""
+        return _unseen()
+
+    def draw_target(self, rng: np.random.Generator) -> Thing:
+        """Always the same tray; its pose is what varies."""
+        return TRAY_THING
+
+    def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
+        """On the rim."""
+        if thing.rim is None:
+            raise ObjectRefusedError(f"{thing.name}: a bowl needs a rim.")
+        return rim_grasps(thing.rim, rng, low_variance=variant is Variant.LOWVAR)
+
+    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
+        """Upright over the tray."""
+        return standing_goals(episode, rng)
+
+    def well_placed(self, episode: Episode) -> Verdict:
+        """It stands on the tray."""
+        return stands_on_tray(episode)
+
+
+@lru_cache(maxsize=1)
+def _trained() -> tuple[Thing, ...]:
+    return (DEFAULT_BOWL.thing(),)
+
+
+@lru_cache(maxsize=1)
+def _unseen() -> tuple[Thing, ...]:
+    return tuple(shape.thing(f"bowl {n}") for n, shape in enumerate(UNSEEN_BOWLS))

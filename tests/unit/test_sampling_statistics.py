@@ -1,0 +1,295 @@
+"""Every sampler draws from the distribution it claims, tested where that is known exactly.
+
+All targets here are x = T c truncated normal in each coordinate inside the workspace, and R of
+matrix-Fisher law exp(k tr R) dR, whose angle has the density exp(2k cos ω)(1 - cos ω) and whose
+axis is uniform. Seeds are fixed, so the p-values are too.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+
+from handful.clouds import Box
+from handful.geometry import pose_apply, rotation_angle, rotation_log
+from handful.models import MatchEnergy, QueryPoints
+from handful.nn import Types
+from handful.sampling import (
+    ExhaustiveSampler,
+    Kernel,
+    Langevin,
+    MetropolisHastings,
+    PoseSamples,
+    lattice_log_partition,
+    pose_lattice,
+)
+from handful.sampling import _exhaustive_sampler as exhaustive_module
+
+SIGMA = 0.02
+BOX = Box((-0.03, -0.05, -0.012), (0.05, 0.01, 0.06))
+KAPPA = 0.9
+PASS = 1e-3
+
+
+@dataclass(frozen=True)
+class FisherEnergy:
+    """E = |v|²/2σ² - κ tr R, of the gripper's origin."""
+
+    dtype: torch.dtype = torch.float64
+
+    def __call__(self, poses: torch.Tensor) -> torch.Tensor:
+        trace = poses[:, :3, :3].diagonal(dim1=1, dim2=2).sum(-1)
+        return 0.5 * poses[:, :3, 3].square().sum(-1) / SIGMA**2 - KAPPA * trace
+
+
+def match_energy(queries: int, norm_weight: float = 1.0) -> MatchEnergy:
+    """The same law as a match of descriptors: three scalars x/σ√2, three constant vectors.
+
+    Σ w_i |x + R d_i|² does not depend on R because the weighted offsets d_i from the mean query
+    point cancel; Σ w_i |a I - b R|² is a constant minus 2ab tr R.
+    """
+    types = Types((3, 3))
+    weights = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)[:queries]
+    weights = norm_weight * weights / weights.sum()
+    places = torch.tensor(
+        [[0.01, 0.0, 0.1], [-0.02, 0.01, 0.1], [0.0, -0.01, 0.08]], dtype=torch.float64
+    )[:queries]
+    total = float(weights.sum())
+    frame = torch.eye(3, dtype=torch.float64).flatten() * math.sqrt(0.5 * KAPPA / total)
+    unit = SIGMA * math.sqrt(2.0 * total)
+
+    def field(positions: torch.Tensor) -> torch.Tensor:
+        return torch.cat([positions / unit, frame.expand(len(positions), 9)], dim=-1)
+
+    descriptors = torch.cat([torch.zeros(queries, 3), frame.expand(queries, 9)], dim=-1).double()
+    return MatchEnergy(field, QueryPoints(places, weights, descriptors), types)
+
+
+def mean_query(energy: MatchEnergy) -> torch.Tensor:
+    weights = energy.queries.weights
+    return (weights[:, None] * energy.queries.positions).sum(0) / weights.sum()
+
+
+def angle_cdf(angle: np.ndarray) -> np.ndarray:
+    grid = np.linspace(0.0, math.pi, 20_001)
+    density = np.exp(2.0 * KAPPA * np.cos(grid)) * (1.0 - np.cos(grid))
+    table = integrate.cumulative_simpson(density, x=grid, initial=0.0)
+    return np.interp(angle, grid, table / table[-1])
+
+
+def log_partition_of_fisher() -> float:
+    """log ∫ exp(-E) of `FisherEnergy` over the workspace."""
+    turn = integrate.quad(
+        lambda w: math.exp(KAPPA * (1 + 2 * math.cos(w))) * (1 - math.cos(w)) / math.pi, 0, math.pi
+    )[0]
+    place = [
+        SIGMA * math.sqrt(2 * math.pi) * (stats.norm.cdf(b / SIGMA) - stats.norm.cdf(a / SIGMA))
+        for a, b in zip(BOX.lower, BOX.upper, strict=True)
+    ]
+    return math.log(turn) + sum(math.log(side) for side in place)
+
+
+def p_values(poses: torch.Tensor, reference: torch.Tensor | None = None) -> dict[str, float]:
+    """Kolmogorov-Smirnov for each coordinate, the angle and the axis; chi-square for joint bins."""
+    reference = torch.zeros(3, dtype=torch.float64) if reference is None else reference
+    where = pose_apply(poses, reference[None])[:, 0].numpy()
+    angle = rotation_angle(poses[:, :3, :3])
+    axis = (rotation_log(poses[:, :3, :3]) / angle[:, None]).numpy()
+    uniform = []
+    found = {}
+    for index, name in enumerate("xyz"):
+        law = stats.truncnorm(BOX.lower[index] / SIGMA, BOX.upper[index] / SIGMA, scale=SIGMA)
+        found[name] = stats.kstest(where[:, index], law.cdf).pvalue
+        found[f"axis {name}"] = stats.kstest(axis[:, index], "uniform", args=(-1, 2)).pvalue
+        uniform.append(law.cdf(where[:, index]))
+    turn = angle_cdf(angle.numpy())
+    found["angle"] = stats.kstest(turn, "uniform").pvalue
+    bins, _ = np.histogramdd(np.stack([*uniform, turn], axis=1), bins=3, range=[(0, 1)] * 4)
+    found["joint bins"] = stats.chisquare(bins.flatten()).pvalue
+    return found
+
+
+def assert_right_law(samples: PoseSamples, reference: torch.Tensor | None = None) -> None:
+    found = p_values(samples.poses, reference)
+    print({name: f"{value:.3g}" for name, value in found.items()})
+    assert min(found.values()) > PASS, found
+
+
+def assert_wrong_law(samples: PoseSamples, reference: torch.Tensor | None = None) -> None:
+    assert min(p_values(samples.poses, reference).values()) < 1e-9
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+KERNELS = {
+    "metropolis": MetropolisHastings(steps=250, angle=0.9, distance=0.025),
+    "metropolis, two scales of step": MetropolisHastings(steps=250, angle=1.5, distance=0.015),
+    "mala": Langevin(steps=120, angle=0.7, distance=0.012, metropolis_adjusted=True),
+    # Steps of more than half a turn: the exponential map is many-to-one there.
+    "mala, long steps": Langevin(steps=200, angle=2.0, distance=0.012, metropolis_adjusted=True),
+    "mala, drift cut short": Langevin(
+        steps=120, angle=0.7, distance=0.012, metropolis_adjusted=True, drift_limit=0.2
+    ),
+    "langevin, short steps": Langevin(steps=600, angle=0.1, distance=0.003),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+def test_kernels_draw_from_the_target(kernel):
+    samples = kernel.sample(FisherEnergy(), BOX, 1500, seeded(1))
+    assert_right_law(samples)
+    assert 0.0 < samples.report.acceptance_rate <= 1.0
+    assert samples.report.effective_sample_size > 1500
+
+
+@pytest.mark.parametrize("name", ["metropolis", "mala"])
+def test_kernels_keep_the_target_once_there(name):
+    """Stationarity by itself, from exact draws and few steps."""
+    exact = exact_poses(4000, seeded(2))
+    kernel = replace(KERNELS[name], steps=5)
+    assert_right_law(kernel.run(FisherEnergy(), exact, seeded(3), BOX))
+
+
+def exact_poses(count: int, generator: torch.Generator) -> torch.Tensor:
+    """By rejection from the uniform distribution."""
+    from handful.geometry import haar_rotations, pose_from_rotation_translation
+
+    rotation = haar_rotations(20 * count, generator=generator, dtype=torch.float64)
+    lower = torch.tensor(BOX.lower, dtype=torch.float64)
+    upper = torch.tensor(BOX.upper, dtype=torch.float64)
+    place = torch.rand(60 * count, 3, generator=generator, dtype=torch.float64)
+    where = lower + (upper - lower) * place
+    turn = KAPPA * (rotation.diagonal(dim1=1, dim2=2).sum(-1) - 3.0)
+    kept = rotation[turn.exp() > torch.rand(len(turn), generator=generator)]
+    bowl = -0.5 * where.square().sum(-1) / SIGMA**2
+    near = where[bowl.exp() > torch.rand(len(bowl), generator=generator)]
+    return pose_from_rotation_translation(kept[:count], near[:count])
+
+
+def test_the_checks_accept_exact_draws():
+    assert min(p_values(exact_poses(4000, seeded(4))).values()) > PASS
+
+
+class WrongSign(MetropolisHastings):
+    @staticmethod
+    def acceptance(energies, proposed):
+        return (proposed - energies).exp().nan_to_num(0.0, posinf=0.0)
+
+
+class AlwaysAccepts(MetropolisHastings):
+    @staticmethod
+    def acceptance(energies, proposed):
+        return torch.where(proposed < math.inf, torch.ones_like(proposed), 0.0)
+
+
+class TooCold(MetropolisHastings):
+    @staticmethod
+    def acceptance(energies, proposed):
+        return (1.3 * (energies - proposed)).exp()
+
+
+@pytest.mark.parametrize("broken", [WrongSign, AlwaysAccepts, TooCold])
+def test_a_broken_metropolis_fails_the_same_check(broken):
+    kernel: Kernel = broken(steps=250, angle=0.9, distance=0.025)
+    assert_wrong_law(kernel.sample(FisherEnergy(), BOX, 1500, seeded(1)))
+
+
+def test_unadjusted_long_steps_fail_the_same_check():
+    """The bias of order dt; without the proposal's densities MALA would have it too."""
+    kernel = Langevin(steps=120, angle=1.2, distance=0.025)
+    assert_wrong_law(kernel.sample(FisherEnergy(), BOX, 1500, seeded(1)))
+
+
+SAMPLERS = {
+    "resampled": ExhaustiveSampler(spacing=0.01, rotations=300, draws=60_000),
+    "marginals": ExhaustiveSampler(
+        spacing=0.01, rotations=300, draws=60_000, proposal="marginals"
+    ),
+    "independence": ExhaustiveSampler(
+        spacing=0.01, rotations=300, draws=60_000, correction="independence"
+    ),
+    "moved": ExhaustiveSampler(
+        spacing=0.015, rotations=200, draws=10_000,
+        moves=Langevin(steps=20, angle=0.7, distance=0.012, metropolis_adjusted=True),
+    ),
+    "tempered": ExhaustiveSampler(spacing=0.012, rotations=200, draws=60_000, tempering=1.5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS.keys())
+def test_exhaustive_sampler_draws_from_the_target(sampler, queries):
+    energy = match_energy(queries, 0.7)
+    samples = sampler.sample(energy, BOX, 1500, seeded(5))
+    assert_right_law(samples, mean_query(energy))
+    assert samples.report.effective_sample_size > 2000
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_exhaustive_sampler_without_its_density_fails_the_same_check(monkeypatch, queries):
+    def constant(self, centred):
+        return torch.zeros(len(centred), dtype=centred.dtype)
+
+    monkeypatch.setattr(exhaustive_module.LatticeProposal, "log_density", constant)
+    energy = match_energy(queries, 0.7)
+    samples = SAMPLERS["resampled"].sample(energy, BOX, 1500, seeded(5))
+    assert_wrong_law(samples, mean_query(energy))
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+@pytest.mark.parametrize("proposal", ["joint", "marginals"])
+def test_importance_weights_estimate_the_partition_function(queries, proposal):
+    energy = match_energy(queries, 0.7)
+    sampler = replace(SAMPLERS["resampled"], proposal=proposal, correction="weights")
+    samples = sampler.sample(energy, BOX, 1, seeded(6))
+    offset = energy_offset(energy)
+    assert samples.report.log_partition == pytest.approx(
+        log_partition_of_fisher() - offset, abs=0.02
+    )
+    weights = samples.log_weights.exp()
+    assert float(weights.sum()) == pytest.approx(1.0)
+    where = pose_apply(samples.poses, mean_query(energy)[None])[:, 0]
+    for index in range(3):
+        a, b = BOX.lower[index] / SIGMA, BOX.upper[index] / SIGMA
+        mean = float((weights * where[:, index]).sum())
+        assert mean == pytest.approx(stats.truncnorm.mean(a, b, scale=SIGMA), abs=0.02 * SIGMA)
+
+
+def energy_offset(energy: MatchEnergy) -> float:
+    """E at x = 0, R = 1 minus that of `FisherEnergy`."""
+    pose = torch.eye(4, dtype=torch.float64)[None].clone()
+    pose[0, :3, 3] = -mean_query(energy)
+    return float(energy(pose)) + 3.0 * KAPPA
+
+
+@pytest.mark.parametrize("norm_weight", [0.7, 1.0])
+def test_lattice_log_partition_is_the_integral(norm_weight):
+    energy = match_energy(1, norm_weight)
+    generator = seeded(7)
+    found = [
+        float(lattice_log_partition(energy, pose_lattice(BOX, 0.006, 500, generator,
+                                                         dtype=torch.float64)))
+        for _ in range(4)
+    ]  # fmt: skip
+    expected = log_partition_of_fisher() - energy_offset(energy)
+    assert np.mean(found) == pytest.approx(expected, abs=0.02)
+
+
+def test_lattice_partition_is_unbiased_even_when_coarse():
+    """The mean of Z over random lattices, not of log Z, at a spacing wider than the mode."""
+    energy = match_energy(1)
+    generator = seeded(8)
+    values = np.exp([
+        float(lattice_log_partition(energy, pose_lattice(BOX, 0.03, 4, generator,
+                                                         dtype=torch.float64)))
+        for _ in range(3000)
+    ])  # fmt: skip
+    expected = math.exp(log_partition_of_fisher() - energy_offset(energy))
+    error = values.std() / math.sqrt(len(values))
+    assert values.std() > 0.2 * expected
+    assert values.mean() == pytest.approx(expected, abs=4 * error)
