@@ -108,11 +108,14 @@ def reference_messages(
         for l_out in range(degree_out + 1)
         for j in range(abs(l_in - l_out), l_in + l_out + 1)
     ]
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(features.dtype)  # e3nn keeps its constants in the default type
     product = o3.TensorProduct(
         irreps_in, irreps_sh, irreps_out, instructions,
         irrep_normalization="none", path_normalization="none",
         internal_weights=False, shared_weights=False,
-    ).to(features)  # fmt: skip
+    )  # fmt: skip
+    torch.set_default_dtype(usual)
     weights = path_weights(convolution, edges.length)
     flat = torch.cat(
         [weights[i, j, k].reshape(len(features), -1) for i, j, k, *_ in instructions], 1

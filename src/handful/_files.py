@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 from handful.errors import FileFormatError
@@ -91,3 +93,47 @@ def _sync_folder(folder: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+@contextmanager
+def staged_folder(folder: StrPath) -> Iterator[Path]:
+    """A folder to fill beside `folder`, which it replaces once the block has succeeded.
+
+    A full disk, an error or Ctrl-C leaves what was there before; nothing half-written stays.
+
+    Raises:
+        FileFormatError: The operating system refuses.
+    """
+    target = Path(folder)
+    staging = _hidden_sibling(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        staging.mkdir()
+    except OSError as error:
+        raise FileFormatError(f"{target}: cannot be made: {error.strerror}.") from error
+    try:
+        yield staging
+        _put_in_place(staging, target)
+    except OSError as error:
+        raise FileFormatError(f"{target}: cannot be written: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _hidden_sibling(path: Path) -> Path:
+    return path.parent / f".{path.name}-{secrets.token_hex(8)}.part"
+
+
+def _put_in_place(staging: Path, target: Path) -> None:
+    """Rename the new folder to its name; an old one goes only once the new one is there."""
+    if not target.exists():
+        staging.replace(target)
+        return
+    old = _hidden_sibling(target)
+    target.replace(old)
+    try:
+        staging.replace(target)
+    except BaseException:
+        old.replace(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
+from scipy.interpolate import RegularGridInterpolator
 
 from handful.clouds import Box
-from handful.geometry import pose_apply, rotation_angle, rotation_log
+from handful.geometry import (
+    haar_rotations,
+    pose_apply,
+    pose_from_rotation_translation,
+    rotation_angle,
+    rotation_log,
+)
 from handful.models import MatchEnergy, QueryPoints
 from handful.nn import Types
 from handful.sampling import (
@@ -157,8 +164,6 @@ def test_kernels_keep_the_target_once_there(name):
 
 def exact_poses(count: int, generator: torch.Generator) -> torch.Tensor:
     """By rejection from the uniform distribution."""
-    from handful.geometry import haar_rotations, pose_from_rotation_translation
-
     rotation = haar_rotations(20 * count, generator=generator, dtype=torch.float64)
     lower = torch.tensor(BOX.lower, dtype=torch.float64)
     upper = torch.tensor(BOX.upper, dtype=torch.float64)
@@ -206,18 +211,18 @@ def test_unadjusted_long_steps_fail_the_same_check():
 
 
 SAMPLERS = {
-    "resampled": ExhaustiveSampler(spacing=0.01, rotations=300, draws=60_000),
+    "resampled": ExhaustiveSampler(spacing=0.01, rotations=300, draws=30_000),
     "marginals": ExhaustiveSampler(
-        spacing=0.01, rotations=300, draws=60_000, proposal="marginals"
+        spacing=0.01, rotations=300, draws=30_000, proposal="marginals"
     ),
     "independence": ExhaustiveSampler(
-        spacing=0.01, rotations=300, draws=60_000, correction="independence"
+        spacing=0.01, rotations=300, draws=30_000, correction="independence"
     ),
     "moved": ExhaustiveSampler(
         spacing=0.015, rotations=200, draws=10_000,
         moves=Langevin(steps=20, angle=0.7, distance=0.012, metropolis_adjusted=True),
     ),
-    "tempered": ExhaustiveSampler(spacing=0.012, rotations=200, draws=60_000, tempering=1.5),
+    "tempered": ExhaustiveSampler(spacing=0.012, rotations=200, draws=30_000, tempering=1.5),
 }  # fmt: skip
 
 
@@ -287,9 +292,78 @@ def test_lattice_partition_is_unbiased_even_when_coarse():
     values = np.exp([
         float(lattice_log_partition(energy, pose_lattice(BOX, 0.03, 4, generator,
                                                          dtype=torch.float64)))
-        for _ in range(3000)
+        for _ in range(800)
     ])  # fmt: skip
     expected = math.exp(log_partition_of_fisher() - energy_offset(energy))
     error = values.std() / math.sqrt(len(values))
     assert values.std() > 0.2 * expected
     assert values.mean() == pytest.approx(expected, abs=4 * error)
+
+
+# --- position and rotation depend on each other ------------------------------------------------
+
+
+def coupled_energy(queries: int) -> MatchEnergy:
+    """As `match_energy`, with vectors that grow along z: the higher, the sharper the rotation."""
+    plain = match_energy(queries)
+
+    def field(positions: torch.Tensor) -> torch.Tensor:
+        scalars, vectors = plain.field(positions).split([3, 9], dim=-1)
+        return torch.cat([scalars, vectors * (1.0 + 0.5 * positions[:, 2:] / SIGMA)], dim=-1)
+
+    return replace(plain, field=field)
+
+
+def coupled_p_values(poses: torch.Tensor, reference: torch.Tensor) -> tuple[float, float]:
+    """For one query point: z by its marginal, and the angle by its law given z.
+
+    E = |x|²/2σ² + 3a² + 3b² - 2ab tr R with b² = κ/2 and a = b (1 + z/2σ).
+    """
+    z = np.linspace(BOX.lower[2], BOX.upper[2], 801)
+    angle = np.linspace(0.0, math.pi, 801)
+    grown = 1.0 + 0.5 * z / SIGMA
+    log_joint = (
+        -0.5 * (z / SIGMA)[:, None] ** 2
+        - 1.5 * KAPPA * grown[:, None] ** 2
+        + KAPPA * grown[:, None] * (1.0 + 2.0 * np.cos(angle))
+    )
+    table = np.exp(log_joint) * (1.0 - np.cos(angle))
+    along = integrate.cumulative_simpson(table, x=angle, initial=0.0, axis=1)
+    below = integrate.cumulative_simpson(along[:, -1], x=z, initial=0.0)
+    found_z = pose_apply(poses, reference[None])[:, 0, 2].numpy()
+    found_angle = rotation_angle(poses[:, :3, :3]).numpy()
+    given = RegularGridInterpolator((z, angle), along / along[:, -1:])
+    turn = given(np.stack([found_z.clip(z[0], z[-1]), found_angle], axis=1))
+    return (
+        stats.kstest(np.interp(found_z, z, below / below[-1]), "uniform").pvalue,
+        stats.kstest(turn, "uniform").pvalue,
+    )
+
+
+COUPLED = {name: KERNELS[name] for name in ("metropolis", "mala")} | {
+    "resampled": SAMPLERS["resampled"]
+}
+
+
+@pytest.mark.parametrize("sampler", COUPLED.values(), ids=COUPLED.keys())
+def test_samplers_follow_a_coupled_law(sampler):
+    energy = coupled_energy(1)
+    samples = sampler.sample(energy, BOX, 1500, seeded(9))
+    assert min(coupled_p_values(samples.poses, mean_query(energy))) > PASS
+    plain = sampler.sample(match_energy(1), BOX, 1500, seeded(9))
+    assert min(coupled_p_values(plain.poses, mean_query(energy))) < 1e-9
+
+
+@pytest.mark.parametrize("proposal", ["joint", "marginals"])
+def test_exhaustive_sampler_agrees_with_metropolis_for_several_queries(proposal):
+    """No normaliser is known here; two samplers that share nothing must agree."""
+    energy = coupled_energy(3)
+    sampler = replace(SAMPLERS["resampled"], proposal=proposal)
+    ours = sampler.sample(energy, BOX, 1500, seeded(10))
+    theirs = KERNELS["metropolis"].sample(energy, BOX, 1500, seeded(11))
+    for read in (
+        lambda found: found.energies,
+        lambda found: pose_apply(found.poses, mean_query(energy)[None])[:, 0, 2],
+        lambda found: rotation_angle(found.poses[:, :3, :3]),
+    ):
+        assert stats.ks_2samp(read(ours).numpy(), read(theirs).numpy()).pvalue > PASS

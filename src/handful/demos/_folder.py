@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from handful._files import atomic_write_bytes
+from handful._files import atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos._poses import pose_from_json
@@ -70,12 +67,7 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
     """
     target = Path(folder)
     _check_replaceable(target, overwrite)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise DemoError(f"{target}: cannot be made: {error.strerror}.") from error
-    try:
+    with staged_folder(target) as staging:
         entries = [_write_demonstration(demonstration, staging) for demonstration in demos]
         manifest = {
             "format": FORMAT,
@@ -84,11 +76,7 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
             "gripper": asdict(demos.gripper),
             "demonstrations": entries,
         }
-        atomic_write_bytes(staging / MANIFEST, _readable_json(manifest).encode())
-        staging.chmod(0o755)
-        _swap(staging, target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        atomic_write_text(staging / MANIFEST, _readable_json(manifest))
     return target
 
 
@@ -198,17 +186,3 @@ def _readable_json(manifest: dict[str, Any]) -> str:
 
 def _on_one_line(row: re.Match[str]) -> str:
     return "[" + " ".join(row[1].split()) + "]"
-
-
-def _swap(staging: Path, target: Path) -> None:
-    """Put the finished folder in place; an old one goes only once the new one is there."""
-    try:
-        if not target.exists():
-            os.replace(staging, target)
-            return
-        old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-        os.replace(target, old)
-        os.replace(staging, target)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise DemoError(f"{target}: cannot be written: {error.strerror}.") from error

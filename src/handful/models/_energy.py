@@ -15,7 +15,7 @@ from handful.nn import Types
 
 NORMS = ("squared", "irrepwise_l1")
 
-Field = Callable[[Tensor], Tensor]
+FieldFunction = Callable[[Tensor], Tensor]
 """Positions [n, 3] in metres to descriptors [n, dim]."""
 
 
@@ -66,7 +66,7 @@ class MatchEnergy:
         temperature: Divides the energy.
     """
 
-    field: Field
+    field: FieldFunction
     queries: QueryPoints
     types: Types
     norm: str = "squared"

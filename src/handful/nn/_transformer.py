@@ -75,8 +75,8 @@ class TransformerLayer(nn.Module):
         same = self._in_degree == self.degree
         outward = inward if same else edges.alignment(self.degree, order)
         turned = torch.bmm(outward.transpose(1, 2), per_head.flatten(2))
-        summed = turned.new_zeros(edges.targets, turned[0].numel())
-        return summed.index_add(0, edges.target, turned.flatten(1)).view(-1, *turned.shape[1:])
+        summed = turned.new_zeros(edges.targets, *turned.shape[1:])
+        return summed.index_add(0, edges.target, turned)
 
     def _attention(
         self,

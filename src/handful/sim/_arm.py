@@ -168,8 +168,16 @@ def finger_setpoint(opening: float) -> float:
     return opening / 2
 
 
-def base_pose() -> Float[np.ndarray, "4 4"]:
-    """T_scene_base."""
-    pose = np.eye(4)
-    pose[:3, 3] = BASE
-    return pose
+def open_hand_points() -> Float[np.ndarray, "points 3"]:
+    """Points in and on the palm and the open fingers, gripper frame, metres."""
+    inner, outer = OPENING / 2, OPENING / 2 + FINGER_THICK
+    boxes = [
+        ((-PALM_HALF[0], -PALM_HALF[1], PALM_LOW), (PALM_HALF[0], PALM_HALF[1], PALM_HIGH)),
+        ((inner, -FINGER_HALF, PALM_HIGH), (outer, FINGER_HALF, TIP)),
+        ((-outer, -FINGER_HALF, PALM_HIGH), (-inner, FINGER_HALF, TIP)),
+    ]
+    grids = []
+    for low, high in boxes:
+        axes = [np.linspace(a, b, 5) for a, b in zip(low, high, strict=True)]
+        grids.append(np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 3))
+    return np.concatenate(grids)

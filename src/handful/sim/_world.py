@@ -18,6 +18,7 @@ from handful.sim._arm import (
     OPENING,
     add_arm,
     finger_setpoint,
+    open_hand_points,
 )
 from handful.sim._errors import DivergedError, load_extra
 from handful.sim._physics import COLLIDE, JUDGED, TIMESTEP, Role, set_up, touch_settings
@@ -27,6 +28,7 @@ ROOM = 1.5
 """Metres: an object farther from the table's middle was thrown away."""
 FRAME_TIME = 1.0 / 25.0
 """Seconds of simulated time between the frames of a video."""
+_HAND = open_hand_points()
 TABLE_HALF = 0.4
 TABLE_GREY = (0.36, 0.36, 0.38, 1.0)
 
@@ -58,7 +60,7 @@ class World:
             distractors: Only seen.
         """
         self._mj = load_extra("mujoco")
-        self.item, self.target = item, target
+        self.item, self.target, self.supports = item, target, tuple(supports)
         spec = self._mj.MjSpec()
         set_up(spec, self._mj)
         _furnish(self._mj, spec)
@@ -135,6 +137,18 @@ class World:
             (roles[:, 1] == one.value) & (roles[:, 0] == other.value)
         )
         return bool((state.contact.dist[pair] < -deeper).any())
+
+    def hand_in_furniture(self, pose: Pose) -> bool:
+        """Whether an open hand at T_scene_gripper is surely in table or support; quick."""
+        points = _HAND @ pose[:3, :3].T + pose[:3, 3]
+        if points[:, 2].min() < -1e-4:
+            return True
+        for support in self.supports:
+            local = (points - support.pose[:3, 3]) @ support.pose[:3, :3]
+            low, high = support.thing.bounds
+            if ((local > low + 1e-4) & (local < high - 1e-4)).all(axis=1).any():
+                return True
+        return False
 
     def imagine(
         self,

@@ -33,12 +33,15 @@ RETRACT = 0.10
 JUDGE_TIME = 2.0
 """Seconds that the target must hold the object, all other contacts switched off."""
 
-_HIT = 1e-3
-"""Metres of penetration that count as a collision of the hand."""
-_GRAZE = 2.5e-3
-"""The same between an open hand and the object that it will take."""
+_HIT = 2e-4
+"""Metres of penetration that count as a collision of the hand. Nearly none: a finger that would
+only graze a block at its goal may still run head-on into the block's edge on the way there."""
+_GRAZE = 1e-3
+"""The same between an open hand and the object that it will take; and for the oracle's goals."""
+_BRUSH = 2.5e-3
+"""The same between a held object, which can give way, and the target on the way."""
 _REST = 4e-3
-"""The same between a held object and the target that it will rest on."""
+"""The same where the object will rest."""
 
 
 @dataclass(eq=False)
@@ -115,6 +118,8 @@ class Episode:
         raise OptionError(unknown_name_message("step", step, ("pick", "place")))
 
     def _can_pick(self, pose: Pose) -> Verdict:
+        if self.world.hand_in_furniture(pose):
+            return Verdict(False, "the open hand would hit the furniture")
         reach = self._pick_plan(pose)
         if reach is None:
             return Verdict(False, "out of reach: no joint angles for approach, grasp and lift")
@@ -141,18 +146,18 @@ class Episode:
                     return Verdict(False, f"the hand would hit the {role.value}")
             if self.world.touching(Role.OBJECT, Role.FURNITURE, _HIT, state):
                 return Verdict(False, "the held object would hit table or support")
-            depth = _REST if number == 2 else _GRAZE
+            depth = _REST if number == 2 else _BRUSH
             if self.world.touching(Role.OBJECT, Role.TARGET, depth, state):
                 return Verdict(False, "the held object would hit the target")
         return Verdict(True)
 
     def clear_goal(self, goal: Pose) -> bool:
         """Whether an object at T_scene_item and on its way down there hits nothing; no robot."""
-        for up, depth in ((0.0, _REST), (BACK_OFF / 2, _GRAZE), (BACK_OFF, _GRAZE)):
+        for up in (0.0, BACK_OFF / 2, BACK_OFF):
             state = self.world.imagine(HOME, item=_moved(goal, (0.0, 0.0, up)))
             if self.world.touching(Role.OBJECT, Role.FURNITURE, _HIT, state):
                 return False
-            if self.world.touching(Role.OBJECT, Role.TARGET, depth, state):
+            if self.world.touching(Role.OBJECT, Role.TARGET, _GRAZE, state):
                 return False
         return True
 

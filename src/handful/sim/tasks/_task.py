@@ -18,7 +18,8 @@ from handful.sim.tasks._types import Purpose, Setup, Variant, Verdict, stream
 
 _RESETS = 60
 """Layouts that are tried until one comes to rest as meant and can be solved."""
-_GRASP_TRIES = 36
+_GRASP_TRIES, _RESET_TRIES = 150, 40
+"""Grasps that the oracle draws when it acts, and when a reset asks whether there is one."""
 _GOAL_DRAWS, _GOAL_TRIES = 60, 8
 """Goals that are drawn, and how many of those that the object fits into the robot tries."""
 
@@ -114,7 +115,8 @@ class Task(ABC):
             return None
         world.data.qvel[:] = 0.0
         episode = Episode(self, setup, seed, world, rng, noise, fixed_carry)
-        return episode if self.oracle_pick(episode, rng) is not None else None
+        solvable = self.oracle_pick(episode, rng, tries=_RESET_TRIES) is not None
+        return episode if solvable else None
 
     def _draw_thing(
         self, setup: Setup, rng: np.random.Generator, things: Sequence[Thing] | None
@@ -134,13 +136,14 @@ class Task(ABC):
         episode: Episode,
         rng: np.random.Generator | None = None,
         variant: Variant = Variant.DEFAULT,
+        tries: int = _GRASP_TRIES,
     ) -> Pose | None:
         """A random feasible T_scene_gripper from which the object can also be placed, or None."""
         rng = episode.rng if rng is None else rng
         world = episode.world
         item = world.item_pose
         grasps = self.grasps(world.item.thing, rng, variant)
-        for _ in range(_GRASP_TRIES):
+        for _ in range(tries):
             grasp = next(grasps)
             pose = item @ grasp
             if not episode.feasible(pose, "pick"):

@@ -1,0 +1,4 @@
+"""Learning from demonstrations: objectives and the trainer."""
+
+from ._surrogate import SurrogateConfig as SurrogateConfig
+from ._surrogate import SurrogateQueries as SurrogateQueries

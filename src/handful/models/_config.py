@@ -1,0 +1,49 @@
+"""Configurations as JSON: frozen dataclasses written field by field and read back strictly."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from handful._strict_json import Fields
+from handful.errors import FileFormatError, HandfulError
+
+Config = TypeVar("Config")
+
+
+def config_to_json(config: Any) -> dict[str, Any]:
+    """The fields of a dataclass, nested ones as objects and tuples as lists."""
+    return dataclasses.asdict(config)
+
+
+def config_from_json(kind: type[Config], value: Any, address: str) -> Config:
+    """A dataclass from JSON; missing, unknown and mistyped fields are errors with their address."""
+    fields = Fields(value, address, FileFormatError)
+    hints = get_type_hints(kind)
+    values = {
+        field.name: _read(hints[field.name], fields.any(field.name), f"{address}: {field.name}")
+        for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+    }
+    fields.done()
+    try:
+        return kind(**values)
+    except HandfulError as error:
+        raise FileFormatError(f"{address}: {error}") from error
+
+
+def _read(hint: Any, value: Any, address: str) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return config_from_json(hint, value, address)  # type: ignore[arg-type]
+    if get_origin(hint) in (Union, types.UnionType):
+        (inner,) = (part for part in get_args(hint) if part is not type(None))
+        return None if value is None else _read(inner, value, address)
+    if get_origin(hint) is tuple:
+        (inner, _) = get_args(hint)
+        if not isinstance(value, list):
+            raise FileFormatError(f"{address}: need a list.")
+        return tuple(_read(inner, item, f"{address}[{i}]") for i, item in enumerate(value))
+    accepted = (int, float) if hint is float else hint
+    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
+        raise FileFormatError(f"{address}: is {value!r}: need {hint.__name__}.")
+    return hint(value)

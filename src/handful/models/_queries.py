@@ -1,0 +1,193 @@
+"""Query models: where on the gripper or the held object to look, and what to look for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from handful.clouds import PointCloud
+from handful.errors import OptionError
+from handful.models._energy import QueryPoints
+from handful.models._field import EncodedCloud, Encoder, EncoderConfig, Field, FieldHead
+from handful.nn import Types
+
+WEIGHT_CHANNELS = 8
+
+
+class PickQueries(nn.Module):
+    """Query points of the pick model (eq. energy_pick): parameters, not functions of a cloud.
+
+    Args:
+        positions: q_i in the gripper frame [queries, 3], metres, at the start.
+        types: What the descriptors hold.
+        learn_positions: Whether training may move the points.
+    """
+
+    def __init__(
+        self, positions: Float[Tensor, "queries 3"], types: Types, learn_positions: bool = True
+    ) -> None:
+        super().__init__()
+        self._positions = nn.Parameter(positions.clone(), requires_grad=learn_positions)
+        self._logits = nn.Parameter(torch.zeros(len(positions)))
+        self._descriptors = nn.Parameter(torch.randn(len(positions), types.dim))
+
+    def forward(self) -> QueryPoints:
+        """The query points; their weights add up to one."""
+        return QueryPoints(self._positions, self._logits.softmax(0), self._descriptors)
+
+
+@dataclass(frozen=True)
+class GraspQueryConfig:
+    """How query points are drawn from a grasp cloud (appendix on query models).
+
+    Attributes:
+        count: Query points at most, N_max of Algorithm 1.
+        cluster_radius: Points nearer than this to a chosen one are passed over, metres.
+        steps: SVGD steps, t_fin.
+        step_size: SVGD step epsilon, in `unit` squared.
+        unit: The length in which SVGD counts, metres.
+    """
+
+    count: int = 24
+    cluster_radius: float = 0.015
+    steps: int = 100
+    step_size: float = 0.005
+    unit: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.steps < 0:
+            raise OptionError(
+                f"query count {self.count} and steps {self.steps}: need 1, 0 or more."
+            )
+        for name in ("cluster_radius", "step_size", "unit"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise OptionError(f"query {name} is {value}: need a positive number.")
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPoints:
+    """Query points before they are normalised.
+
+    Attributes:
+        positions: q_i(Y) [queries, 3], gripper frame, metres.
+        logits: log w(q_i | Y) [queries].
+    """
+
+    positions: Float[Tensor, "queries 3"]
+    logits: Float[Tensor, "queries"]
+
+
+class GraspQueries(nn.Module):
+    """Query points, weights and descriptors of a grasp cloud: q_i(Y), w(x|Y) and psi(x|Y).
+
+    Args:
+        encoder: Of the encoder that weights and descriptors share.
+        types: What the descriptors hold.
+        config: How points are drawn.
+    """
+
+    def __init__(self, encoder: EncoderConfig, types: Types, config: GraspQueryConfig) -> None:
+        super().__init__()
+        self.config = config
+        self._encoder = Encoder(encoder)
+        self._descriptor_head = FieldHead(encoder, types)
+        self._weight_head = FieldHead(encoder, Types((WEIGHT_CHANNELS,)))
+        self._weight = nn.Sequential(
+            nn.Linear(WEIGHT_CHANNELS, WEIGHT_CHANNELS), nn.SiLU(), nn.Linear(WEIGHT_CHANNELS, 1)
+        )
+
+    def forward(self, grasp: PointCloud) -> QueryPoints:
+        """Query points with normalised weights (eq. normalize)."""
+        encoded = self.encode(grasp)
+        points = self.draw(encoded)
+        descriptors = self._descriptor_head.prepare(encoded)(points.positions)
+        return QueryPoints(points.positions, points.logits.softmax(0), descriptors)
+
+    def encode(self, grasp: PointCloud) -> EncodedCloud:
+        """The grasp cloud, encoded."""
+        return self._encoder(grasp)
+
+    def draw(self, encoded: EncodedCloud) -> WeightedPoints:
+        """Algorithm 1, then SVGD; differentiable through its steps with respect to the weights."""
+        field = self._weight_head.prepare(encoded)
+        with torch.no_grad():
+            chosen = initial_points(
+                encoded.points, self._log_weight(field, encoded.points), self.config
+            )
+        positions = encoded.points[chosen]
+        for _ in range(self.config.steps):
+            positions = self._svgd_step(field, positions)
+        return WeightedPoints(positions, self._log_weight(field, positions))
+
+    def log_weight(
+        self, encoded: EncodedCloud, positions: Float[Tensor, "positions 3"]
+    ) -> Float[Tensor, "positions"]:
+        """The query weight field log w(x|Y)."""
+        return self._log_weight(self._weight_head.prepare(encoded), positions)
+
+    def _log_weight(
+        self, field: Field, positions: Float[Tensor, "positions 3"]
+    ) -> Float[Tensor, "positions"]:
+        return self._weight(field(positions)).squeeze(1)
+
+    def _svgd_step(
+        self, field: Field, positions: Float[Tensor, "queries 3"]
+    ) -> Float[Tensor, "queries 3"]:
+        wanted = torch.is_grad_enabled()
+        with torch.enable_grad():
+            where = positions if positions.requires_grad else positions.detach().requires_grad_()
+            logits = self._log_weight(field, where)
+            (slope,) = torch.autograd.grad(logits.sum(), where, create_graph=wanted)
+        unit = self.config.unit
+        moved = positions / unit + self.config.step_size * svgd_direction(
+            positions / unit, slope * unit
+        )
+        return moved * unit
+
+
+def initial_points(
+    points: Float[Tensor, "points 3"], logits: Float[Tensor, "points"], config: GraspQueryConfig
+) -> list[int]:
+    """Algorithm 1: again and again the heaviest point left, then none near it.
+
+    Returns:
+        Indices of the chosen points, heaviest first.
+    """
+    left = logits.clone()
+    chosen: list[int] = []
+    while len(chosen) < config.count:
+        best = int(left.argmax())
+        if left[best] == -math.inf:
+            break
+        chosen.append(best)
+        distance = (points - points[best]).norm(dim=1)
+        left[distance <= config.cluster_radius] = -math.inf
+    return chosen
+
+
+def svgd_direction(
+    positions: Float[Tensor, "queries 3"], slopes: Float[Tensor, "queries 3"]
+) -> Float[Tensor, "queries 3"]:
+    """Where SVGD moves the points (eq. svgd): up the weights together, and apart.
+
+    Args:
+        positions: q_i.
+        slopes: Gradient of log w at q_i, per unit of `positions`.
+    """
+    count = len(positions)
+    if count == 1:
+        return slopes
+    offset = positions[:, None] - positions[None, :]
+    square = offset.square().sum(-1)
+    first, second = torch.triu_indices(count, count, 1)
+    bandwidth = square[first, second].median() / math.log(count)
+    kernel = torch.exp(-square / bandwidth)
+    attraction = kernel @ slopes
+    repulsion = (2.0 / bandwidth) * (kernel[:, :, None] * offset).sum(1)
+    return (attraction + repulsion) / count

@@ -1,0 +1,385 @@
+"""Every layer: equivariant, local, smooth, differentiable, and the same function as e3nn's."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from equivariance import assert_equal_up_to_rounding, random_poses, relative_error
+from handful.clouds import radius_graph, radius_neighbours
+from handful.errors import OptionError
+from handful.geometry import haar_rotations, pose_apply, pose_to_rotation_translation
+from handful.geometry import rotate_features as rotated
+from handful.nn import (
+    EdgeConvolution,
+    EdgeGeometry,
+    EquivariantLinear,
+    EquivariantNorm,
+    Gate,
+    RadialNetwork,
+    TensorFieldLayer,
+    TransformerLayer,
+    Types,
+    smooth_cutoff,
+)
+from handful.nn._frames import frame_rotation
+from handful.nn._radial import bernstein_basis
+from handful.nn._segments import segment_matmul
+from reference_convolution import reference_messages
+
+RADIUS = 0.05
+CHANNELS = 8
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def random_points(count: int = 40, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    points = torch.rand(count, 3, generator=generator(seed), dtype=torch.float64) * 0.12
+    return points.to(dtype)
+
+
+def graph(points: Tensor) -> EdgeGeometry:
+    edges = radius_graph(points.double().numpy(), RADIUS)
+    return EdgeGeometry.between(
+        torch.from_numpy(edges.target), torch.from_numpy(edges.source), points, points, RADIUS
+    )
+
+
+def queries_to(points: Tensor, where: Tensor) -> EdgeGeometry:
+    found = radius_neighbours(where.detach().double().numpy(), points.double().numpy(), RADIUS)
+    return EdgeGeometry.between(
+        torch.from_numpy(found.target), torch.from_numpy(found.source), where, points, RADIUS
+    )
+
+
+def random_features(
+    count: int, degree: int, dtype: torch.dtype, channels: int = CHANNELS
+) -> Tensor:
+    return torch.randn(count, (degree + 1) ** 2, channels, generator=generator(1)).to(dtype)
+
+
+class FieldOfPoints(nn.Module):
+    """A tensor-field layer as a function of features and points, at fixed places."""
+
+    def __init__(self, degree: int, types: Types) -> None:
+        super().__init__()
+        self.layer = TensorFieldLayer(degree, CHANNELS, types)
+
+    def forward(self, features: Tensor, points: Tensor, where: Tensor) -> Tensor:
+        return self.layer(self.layer.point_matrices(features), queries_to(points, where))
+
+
+# --- point-wise layers --------------------------------------------------------------------------
+
+POINTWISE = {
+    "linear": lambda: EquivariantLinear(2, CHANNELS, 6),
+    "norm": lambda: EquivariantNorm(2, CHANNELS),
+    "gate": lambda: Gate(2, CHANNELS),
+    "gate of scalars": lambda: Gate(0, CHANNELS),
+}
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_pointwise_layers_are_equivariant(name, dtype):
+    torch.manual_seed(0)
+    layer = POINTWISE[name]().to(dtype)
+    degree = 0 if "scalars" in name else 2
+    features = random_features(20, degree, dtype)
+    turn = haar_rotations(20, generator=generator(2), dtype=dtype)
+    assert_equal_up_to_rounding(layer(rotated(features, turn)), rotated(layer(features), turn))
+
+
+class BrokenGate(Gate):
+    """Applies the non-linearity to every component: not equivariant."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return nn.functional.silu(features)
+
+
+class BrokenNorm(EquivariantNorm):
+    """Gives NaN."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return super().forward(features) * math.nan
+
+
+@pytest.mark.parametrize("layer", [BrokenGate(2, CHANNELS), BrokenNorm(2, CHANNELS)])
+def test_a_broken_layer_fails(layer):
+    layer = layer.double()
+    features = random_features(20, 2, torch.float64)
+    turn = haar_rotations(20, generator=generator(2), dtype=torch.float64)
+    with pytest.raises(AssertionError, match="relative error"):
+        assert_equal_up_to_rounding(layer(rotated(features, turn)), rotated(layer(features), turn))
+
+
+def test_norm_is_smooth_at_zero():
+    layer = EquivariantNorm(1, 4).double()
+    zero = torch.zeros(3, 4, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(layer, (zero,))
+
+
+# --- the convolution ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("degree_in", "degree_out"), [(0, 0), (0, 2), (1, 1), (2, 0), (2, 2), (2, 3), (3, 1)]
+)
+def test_edge_convolution_is_e3nns_tensor_product(degree_in, degree_out):
+    torch.manual_seed(degree_in * 5 + degree_out)
+    convolution = EdgeConvolution(degree_in, degree_out, 3, 2).double()
+    direction = nn.functional.normalize(torch.randn(9, 3, dtype=torch.float64), dim=1)
+    length = torch.rand(9, dtype=torch.float64)
+    edges = EdgeGeometry(torch.arange(9), torch.arange(9), length, direction, 9)
+    features = torch.randn(9, (degree_in + 1) ** 2, 3, dtype=torch.float64)
+    order = convolution.max_order
+    messages, _ = convolution(features, edges, edges.alignment(degree_in, order))
+    ours = edges.alignment(degree_out, order).transpose(1, 2) @ messages
+    assert_equal_up_to_rounding(ours, reference_messages(convolution, features, edges))
+
+
+def test_messages_do_not_depend_on_the_choice_of_frame(monkeypatch):
+    """Any turn about the edge gives the same message."""
+    torch.manual_seed(0)
+    convolution = EdgeConvolution(2, 2, CHANNELS, CHANNELS).double()
+    points = random_points()
+    features = random_features(40, 2, torch.float64)
+
+    def messages() -> Tensor:
+        edges = graph(points)
+        alignment = edges.alignment(2, 2)
+        local, _ = convolution(features[edges.source], edges, alignment)
+        return alignment.transpose(1, 2) @ local
+
+    expected = messages()
+
+    def turned_frame(direction: Tensor) -> Tensor:
+        angle = torch.rand(len(direction), dtype=direction.dtype) * 6
+        cos, sin, one, zero = angle.cos(), angle.sin(), torch.ones_like(angle), 0 * angle
+        about_y = torch.stack([cos, zero, sin, zero, one, zero, -sin, zero, cos], -1)
+        return about_y.view(-1, 3, 3) @ frame_rotation(direction)
+
+    monkeypatch.setattr("handful.nn._frames.frame_rotation", turned_frame)
+    assert_equal_up_to_rounding(messages(), expected)
+
+
+@pytest.mark.parametrize("axis", [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, -1, 0], [1, 1, 1]])
+def test_frames_are_rotations_that_bring_the_edge_to_the_pole(axis):
+    direction = nn.functional.normalize(torch.tensor([axis], dtype=torch.float64), dim=1)
+    (frame,) = frame_rotation(direction)
+    torch.testing.assert_close(frame @ direction[0], torch.tensor([0, 1, 0], dtype=torch.float64))
+    torch.testing.assert_close(frame @ frame.T, torch.eye(3, dtype=torch.float64))
+    assert torch.linalg.det(frame) > 0
+
+
+def test_polar_rows_are_the_polar_rows_of_the_full_alignment():
+    edges = graph(random_points())
+    full = edges.alignment(3, 3)
+    torch.testing.assert_close(edges.alignment(3, 0), full[:, :4], atol=1e-12, rtol=0)
+
+
+# --- layers on graphs ---------------------------------------------------------------------------
+
+LAYERS = {
+    "transformer": lambda: TransformerLayer(2, 2, CHANNELS),
+    "first transformer": lambda: TransformerLayer(0, 2, CHANNELS),
+    "type-0 transformer": lambda: TransformerLayer(0, 0, CHANNELS),
+    "growing transformer": lambda: TransformerLayer(1, 3, CHANNELS, heads=2),
+}
+IN_DEGREE = {"transformer": 2, "growing transformer": 1}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_transformer_layers_are_equivariant(name, dtype):
+    torch.manual_seed(0)
+    layer = LAYERS[name]().to(dtype)
+    degree = IN_DEGREE.get(name, 0)
+    points = random_points(dtype=torch.float64)
+    features = random_features(40, degree, dtype)
+    expected = layer(features, graph(points.to(dtype)))
+    for pose in random_poses(20, 3):
+        rotation, _ = pose_to_rotation_translation(pose)
+        turn = rotation.to(dtype)
+        there = pose_apply(pose, points).to(dtype)
+        # The graph is that of the points before they moved: rounding may flip a pair at the edge
+        # of the cut-off, where its weight is zero anyway.
+        assert_equal_up_to_rounding(
+            layer(rotated(features, turn), graph(there)), rotated(expected, turn)
+        )
+
+
+@pytest.mark.parametrize("types", [(6, 4, 3, 2), (6,), (4, 0, 3), (0, 3)])
+def test_tensor_fields_are_equivariant(types, dtype):
+    torch.manual_seed(0)
+    layer = FieldOfPoints(2, Types(types)).to(dtype)
+    points, where = random_points(), random_points(15, seed=7)
+    features = random_features(40, 2, dtype)
+    expected = layer(features, points.to(dtype), where.to(dtype))
+    for pose in random_poses(20, 4):
+        turn = pose[:3, :3].to(dtype)
+        there, asked = (pose_apply(pose, p).to(dtype) for p in (points, where))
+        assert_equal_up_to_rounding(
+            layer(rotated(features, turn), there, asked), Types(types).rotated(expected, turn)
+        )
+
+
+@pytest.mark.parametrize("name", ["transformer", "field"])
+def test_layers_do_not_depend_on_the_order_of_points(name):
+    torch.manual_seed(0)
+    points, features = random_points(), random_features(40, 2, torch.float64)
+    order = torch.randperm(40, generator=generator(5))
+    if name == "field":
+        layer, where = FieldOfPoints(2, Types((6, 4))).double(), random_points(9, seed=3)
+        expected = layer(features, points, where)
+        actual = layer(features[order], points[order], where)
+    else:
+        layer = TransformerLayer(2, 2, CHANNELS).double()
+        expected = layer(features, graph(points))[order]
+        actual = layer(features[order], graph(points[order]))
+    assert_equal_up_to_rounding(actual, expected)
+
+
+def test_points_beyond_the_radius_change_nothing():
+    torch.manual_seed(0)
+    transformer = TransformerLayer(2, 2, CHANNELS).double()
+    field = FieldOfPoints(2, Types((6, 4))).double()
+    points, features = random_points(), random_features(41, 2, torch.float64)
+    center = points.mean(0, keepdim=True)
+    far = torch.cat([points, center + torch.tensor([[0.0, 0.0, 0.3]])])
+    before = transformer(features[:40], graph(points))
+    after = transformer(features, graph(far))[:40]
+    assert torch.equal(before, after)
+    assert torch.equal(field(features[:40], points, center), field(features, far, center))
+
+
+@pytest.mark.parametrize("layer", ["transformer", "field"])
+def test_a_neighbour_fades_in_smoothly(layer):
+    """Across the cut-off the output changes by no more than the third power of the distance."""
+    torch.manual_seed(0)
+    features = random_features(3, 2, torch.float64)
+    if layer == "transformer":
+        module = TransformerLayer(2, 2, CHANNELS).double()
+    else:
+        module = FieldOfPoints(2, Types((6, 4))).double()
+
+    def output(distance: float) -> Tensor:
+        points = torch.tensor([[0, 0, 0], [0.02, 0, 0], [0, distance, 0]], dtype=torch.float64)
+        if layer == "transformer":
+            return module(features, graph(points))[:1]
+        return module(features, points, torch.zeros(1, 3, dtype=torch.float64))
+
+    outside = output(RADIUS * 1.001)
+    steps = [1e-1, 1e-2, 1e-3]
+    jumps = [(output(RADIUS * (1 - step)) - outside).abs().max().item() for step in steps]
+    assert jumps[0] > 0
+    for larger, smaller in pairwise(jumps):
+        assert smaller < larger / 300
+
+
+def test_a_field_falls_smoothly_to_the_vacuum():
+    torch.manual_seed(0)
+    layer = FieldOfPoints(2, Types((6, 4))).double()
+    points, features = random_points(), random_features(40, 2, torch.float64)
+    away = torch.tensor([[5.0, 5.0, 5.0], [-3.0, 0.0, 0.0]], dtype=torch.float64)
+    vacuum = layer(features, points, away)
+    assert torch.isfinite(vacuum).all()
+    assert torch.equal(vacuum[0], vacuum[1])
+    assert vacuum[0, :6].abs().max() > 0
+    assert vacuum[0, 6:].abs().max() == 0
+    edge = points[points[:, 0].argmax()] + torch.tensor([RADIUS * 0.999, 0.0, 0.0])
+    near = layer(features, points, edge[None])
+    assert relative_error(near.detach(), vacuum[:1].detach()) < 1e-6
+
+
+def test_a_field_is_differentiable_where_it_meets_a_point():
+    torch.manual_seed(0)
+    layer = FieldOfPoints(2, Types((4, 3, 2))).double()
+    points, features = random_points(), random_features(40, 2, torch.float64)
+    where = points[:3].clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: layer(features, points, x), (where,), atol=1e-5)
+
+
+@pytest.mark.parametrize("types", [(4, 3, 2), (1,)])
+def test_a_field_can_be_differentiated_twice(types):
+    torch.manual_seed(0)
+    layer = FieldOfPoints(1, Types(types)).double()
+    points, features = random_points(8), random_features(8, 1, torch.float64)
+    where = random_points(2, seed=9).requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda x: layer(features, points, x), (where,), atol=1e-4)
+
+
+def test_gradients_of_weights_and_features_are_right():
+    torch.manual_seed(0)
+    layer = TransformerLayer(1, 1, 4, heads=2).double()
+    points = random_points(6)
+    features = random_features(6, 1, torch.float64, channels=4).requires_grad_()
+    edges = graph(points)
+    assert torch.autograd.gradcheck(lambda f: layer(f, edges), (features,), atol=1e-6)
+
+
+# --- pieces -------------------------------------------------------------------------------------
+
+
+def test_segment_products_and_their_derivatives():
+    rows = torch.randn(7, 3, generator=generator(), dtype=torch.float64, requires_grad=True)
+    matrices = torch.randn(4, 3, 2, generator=generator(1), dtype=torch.float64).requires_grad_()
+    bounds = [(0, 0, 2), (2, 2, 3), (3, 3, 7)]
+    owner = torch.tensor([0, 0, 2, 3, 3, 3, 3])
+    expected = torch.einsum("ri,rio->ro", rows, matrices[owner])
+    torch.testing.assert_close(segment_matmul(rows, matrices, bounds), expected)
+    function = lambda r, m: segment_matmul(r, m, bounds)  # noqa: E731
+    assert torch.autograd.gradcheck(function, (rows, matrices))
+    assert torch.autograd.gradgradcheck(function, (rows, matrices))
+
+
+def test_cutoff_is_one_at_zero_and_gone_at_one():
+    x = torch.linspace(0, 1.5, 2001, dtype=torch.float64, requires_grad=True)
+    value = smooth_cutoff(x)
+    (slope,) = torch.autograd.grad(value.sum(), x, create_graph=True)
+    (bend,) = torch.autograd.grad(slope.sum(), x)
+    assert value[0] == 1
+    assert (value[x >= 1] == 0).all()
+    assert (slope <= 0).all()
+    for derivative in (value, slope, bend):
+        assert derivative.diff().abs().max() < 0.05
+    assert bend[0] == 0
+
+
+def test_radial_basis_adds_up():
+    length = torch.linspace(0, 1, 50, dtype=torch.float64)
+    basis = bernstein_basis(length, 6)
+    torch.testing.assert_close(basis.sum(1), torch.full((50,), math.sqrt(6), dtype=torch.float64))
+    network = RadialNetwork(6, 8, 4).double()
+    columns = torch.tensor([3, 0, 0, 2])
+    torch.testing.assert_close(network.spread(length, columns), network(length)[:, columns])
+
+
+@pytest.mark.parametrize("channels", [(), (0,), (3, -1), (2, 0), (1,) * 9])
+def test_impossible_types_are_refused(channels):
+    with pytest.raises(OptionError, match="descriptor channels"):
+        Types(channels)
+
+
+def test_types_rotate_like_the_uniform_layout():
+    types = Types((3, 3, 3))
+    flat = torch.randn(5, types.dim, generator=generator(), dtype=torch.float64)
+    turn = haar_rotations(5, generator=generator(), dtype=torch.float64)
+    uniform = rotated(flat.view(5, 9, 3), turn).flatten(1)
+    torch.testing.assert_close(types.rotated(flat, turn), uniform)
+    assert_equal_up_to_rounding(types.norms(types.rotated(flat, turn)), types.norms(flat))
+
+
+def test_heads_must_share_out_the_channels():
+    with pytest.raises(OptionError, match="8 channels cannot be shared out to 3 heads"):
+        TransformerLayer(0, 1, 8, heads=3)
+
+
+def test_a_lonely_point_is_fine():
+    layer = TransformerLayer(0, 2, CHANNELS)
+    points = torch.tensor([[0.0, 0, 0], [1.0, 0, 0]])
+    out = layer(random_features(2, 0, torch.float32), graph(points))
+    assert np.isfinite(out.detach().numpy()).all()
