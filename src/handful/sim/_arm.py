@@ -112,7 +112,7 @@ def _add_hand(mj: Any, spec: Any, wrist: Any, collide: tuple[int, int]) -> None:
         finger.add_joint(
             name=f"slide_{name}", type=mj.mjtJoint.mjJNT_SLIDE, axis=[side, 0, 0],
             range=[0.0, OPENING / 2], limited=mj.mjtLimited.mjLIMITED_TRUE, armature=0.05,
-            damping=[5.0, 0.0, 0.0],
+            damping=[5.0, 0.0, 0.0], solref_limit=[0.004, 1.0],
         )  # fmt: skip
         half = [FINGER_THICK / 2, FINGER_HALF, (TIP - PALM_HIGH) / 2]
         finger.add_geom(

@@ -86,7 +86,12 @@ class Eye:
             self._context = None
 
     def see(
-        self, world: World, cameras: list[Camera], groups: tuple[int, ...], pretty: bool = False
+        self,
+        world: World,
+        cameras: list[Camera],
+        groups: tuple[int, ...],
+        pretty: bool = False,
+        state: Any | None = None,
     ) -> list[RgbdView]:
         """Depth and colour from each camera.
 
@@ -95,13 +100,14 @@ class Eye:
             cameras: In the scene.
             groups: Which groups of bodies are visible.
             pretty: With shadows, for people; clouds have none (and take a third of the time).
+            state: Another state of the world, from `World.imagine`; the present one if not given.
         """
         mj = self._mj
         graphics().make_current()
         self._option.geomgroup[:] = 0
         self._option.geomgroup[list(groups)] = 1
         mj.mjv_updateScene(
-            self._model, world.data, self._option, None, self._free,
+            self._model, world.data if state is None else state, self._option, None, self._free,
             mj.mjtCatBit.mjCAT_ALL.value, self._scene,
         )  # fmt: skip
         for flag in (mj.mjtRndFlag.mjRND_SHADOW, mj.mjtRndFlag.mjRND_REFLECTION):

@@ -213,9 +213,12 @@ class World:
         self.advance(0.06)
 
     def close_fingers(self, seconds: float = 0.4) -> None:
-        """Close with the full force and hold it."""
-        self.data.ctrl[7] = CLOSED_TARGET
-        self.advance(seconds)
+        """Close evenly until the full force is on, and hold it: a snap would flick things away."""
+        start = float(self.data.qpos[7])
+        for share in np.linspace(0.0, 1.0, 24):
+            self.data.ctrl[7] = start + share * (CLOSED_TARGET - start)
+            self.advance(seconds / 24)
+        self.advance(0.1)
 
     def open_fingers(self, seconds: float = 0.3) -> None:
         """Open all the way, evenly: letting go must not fling the object."""

@@ -24,6 +24,7 @@ from ._targets import TrayShape as TrayShape
 from ._targets import hanger_thing as hanger_thing
 from ._targets import support_thing as support_thing
 from ._targets import varied_hanger as varied_hanger
+from ._targets import varied_tray as varied_tray
 from ._user_meshes import Refused as Refused
 from ._user_meshes import load_thing as load_thing
 from ._user_meshes import load_things as load_things

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from handful.render import Color, ColoredMesh
 
 Pose = Float[np.ndarray, "4 4"]
 Vector = Float[np.ndarray, "3"]
+Triple = tuple[float | int, float | int, float | int] | Float[np.ndarray, "3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Part:
         if self.kind == "capsule":
             return np.pi * s[0] ** 2 * (2.0 * s[1] + 4.0 / 3.0 * s[0])
         if self.kind == "convex":
-            return float(trimesh.convex.convex_hull(self.vertices).volume)
+            return float(trimesh.convex.convex_hull(np.asarray(self.vertices)).volume)
         axes = s if self.kind == "ellipsoid" else (s[0],) * 3
         return 4.0 / 3.0 * np.pi * axes[0] * axes[1] * axes[2]
 
@@ -153,7 +153,7 @@ class Thing:
         return replace(self, meshes=tuple(mesh.recolored(color) for mesh in self.meshes))
 
 
-def placed(position: Sequence[float], rotation: Float[np.ndarray, "3 3"] | None = None) -> Pose:
+def placed(position: Triple, rotation: Float[np.ndarray, "3 3"] | None = None) -> Pose:
     """A rigid motion from a position (metres) and a rotation."""
     pose = np.eye(4)
     pose[:3, 3] = position
@@ -162,10 +162,10 @@ def placed(position: Sequence[float], rotation: Float[np.ndarray, "3 3"] | None 
     return pose
 
 
-def box_part(half: Sequence[float], position: Sequence[float], yaw: float = 0.0) -> Part:
+def box_part(half: Triple, position: Triple, yaw: float = 0.0) -> Part:
     """A box with these half sides, turned by `yaw` about z."""
     turn = np.array([[np.cos(yaw), -np.sin(yaw), 0], [np.sin(yaw), np.cos(yaw), 0], [0, 0, 1.0]])
-    return Part("box", (half[0], half[1], half[2]), placed(position, turn))
+    return Part("box", (float(half[0]), float(half[1]), float(half[2])), placed(position, turn))
 
 
 def capsule_parts(path: Float[np.ndarray, "corners 3"], radius: float) -> list[Part]:

@@ -160,7 +160,11 @@ def _wall_of(
         # A solid wall has two surfaces close together; what comes after a wide gap is a handle.
         close = np.flatnonzero(steps)
         end = len(band) if not len(close) else close[0] + 1
-        if band[end - 1] - band[0] < 0.0005 and end < len(band) and band[end] - band[0] < THICKEST_WALL:
+        if (
+            band[end - 1] - band[0] < 0.0005
+            and end < len(band)
+            and band[end] - band[0] < THICKEST_WALL
+        ):
             end = close[1] + 1 if len(close) > 1 else len(band)
         if band[end - 1] - band[0] > THICKEST_WALL:
             return f"the wall is more than {THICKEST_WALL * 1e3:.0f} mm thick"

@@ -84,6 +84,16 @@ class TrayShape:
         return Thing("tray", (joined(meshes),), tuple(parts), 1.0)
 
 
+def varied_tray(rng: np.random.Generator) -> TrayShape:
+    """A tray of another size."""
+    return TrayShape(
+        length=rng.uniform(0.18, 0.23),
+        width=rng.uniform(0.16, 0.19),
+        floor=rng.uniform(0.008, 0.03),
+        lip=rng.uniform(0.006, 0.018),
+    )
+
+
 def support_thing(half: tuple[float, float], height: float, color: Color = SUPPORT_SAND) -> Thing:
     """A block of any height; metres."""
     low, high = (-half[0], -half[1], 0.0), (half[0], half[1], height)

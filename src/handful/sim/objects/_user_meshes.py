@@ -86,7 +86,8 @@ def load_thing(path: Path, task: str) -> Thing:
     size = mesh.extents
     if size.max() > LARGEST or size.max() < SMALLEST:
         raise ObjectRefusedError(
-            f"{name}: it is {size.max():.3g} m large; need {SMALLEST} to {LARGEST} m (metres, z up)."
+            f"{name}: it is {size.max():.3g} m large; need {SMALLEST} to {LARGEST} m (metres, z "
+            "up)."
         )
     points = np.asarray(trimesh.sample.sample_surface(mesh, _SAMPLES, seed=0)[0], dtype=np.float64)
     rim = handle = neck = None
@@ -120,7 +121,8 @@ def convex_pieces(mesh: trimesh.Trimesh) -> Corners:
     corners: Corners = [np.asarray(vertices, dtype=np.float64) for vertices, _ in pieces]
     corners = [piece for piece in corners if _solid(piece)]
     buffer = BytesIO()
-    np.savez_compressed(buffer, **{f"piece{n}": piece for n, piece in enumerate(corners)})
+    arrays: dict[str, Any] = {f"piece{n}": piece for n, piece in enumerate(corners)}
+    np.savez_compressed(buffer, **arrays)
     place.parent.mkdir(parents=True, exist_ok=True)
     atomic_write_bytes(place, buffer.getvalue())
     return corners

@@ -9,14 +9,12 @@ import numpy as np
 
 from handful.sim._errors import ObjectRefusedError
 from handful.sim.objects import DEFAULT_BOWL, UNSEEN_BOWLS, Pose, Thing
-from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._grasps import rim_grasps
-from handful.sim.tasks._task import Task
-from handful.sim.tasks._tray import TRAY_THING, standing_goals, stands_on_tray
-from handful.sim.tasks._types import Variant, Verdict
+from handful.sim.tasks._tray import TrayTask
+from handful.sim.tasks._types import Variant
 
 
-class BowlTask(Task):
+class BowlTask(TrayTask):
     """The paper's bowl pick-and-place task."""
 
     name = "bowl"
@@ -30,23 +28,11 @@ class BowlTask(Task):
         """Ten others."""
         return _unseen()
 
-    def draw_target(self, rng: np.random.Generator) -> Thing:
-        """Always the same tray; its pose is what varies."""
-        return TRAY_THING
-
     def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """On the rim."""
         if thing.rim is None:
             raise ObjectRefusedError(f"{thing.name}: a bowl needs a rim.")
         return rim_grasps(thing.rim, rng, low_variance=variant is Variant.LOWVAR)
-
-    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
-        """Upright over the tray."""
-        return standing_goals(episode, rng)
-
-    def well_placed(self, episode: Episode) -> Verdict:
-        """It stands on the tray."""
-        return stands_on_tray(episode)
 
 
 @lru_cache(maxsize=1)

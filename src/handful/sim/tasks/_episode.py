@@ -57,6 +57,7 @@ class Episode:
         noise: Of the depth cameras.
         fixed_carry: Hold the object by a constraint while carrying, as the paper did.
         holding: Whether the hand holds the object.
+        known_pick: A pick that the reset found; the episode can be solved from there.
     """
 
     task: Task
@@ -67,6 +68,7 @@ class Episode:
     noise: DepthNoise = NO_NOISE
     fixed_carry: bool = False
     holding: bool = False
+    known_pick: Pose | None = None
     _eye: Eye | None = None
     _plans: dict[tuple[str, bytes], list[Joints] | None] = field(default_factory=dict)
 

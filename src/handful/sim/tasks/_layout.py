@@ -48,9 +48,7 @@ class Layout:
         return bool(tilted and moved < 0.05 and abs(dropped) < 0.03)
 
 
-def draw_layout(
-    thing: Thing, target: Thing, setup: Setup, rng: np.random.Generator
-) -> Layout:
+def draw_layout(thing: Thing, target: Thing, setup: Setup, rng: np.random.Generator) -> Layout:
     """Object, target and, if the setup says so, support and distractors, clear of each other."""
     lying = setup is Setup.POSES or (setup is Setup.ALL and rng.uniform() < 0.5)
     raised = setup in (Setup.POSES, Setup.ALL)
@@ -78,9 +76,7 @@ def draw_layout(
     return Layout(item, target, target_pose, supports, distractors, lying)
 
 
-def _support(
-    thing: Thing, item: Pose, height: float, spot: Float[np.ndarray, "2"]
-) -> Placed:
+def _support(thing: Thing, item: Pose, height: float, spot: Float[np.ndarray, "2"]) -> Placed:
     """A block under all of the object, turned with it."""
     axis = item[:2, 2] if np.linalg.norm(item[:2, 2]) > 0.5 else item[:2, 0]
     yaw = float(np.arctan2(axis[1], axis[0]))

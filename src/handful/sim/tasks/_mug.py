@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
+from jaxtyping import Float
 
+from handful.demos.synthetic import HangerShape
 from handful.sim._errors import ObjectRefusedError
 from handful.sim.objects import (
     DEFAULT_HANGER,
@@ -28,6 +30,10 @@ class MugTask(Task):
     name = "mug"
     description = "Hang a mug on a hanger by its handle (handful's simulated world)."
 
+    def __init__(self, hanger: HangerShape = DEFAULT_HANGER) -> None:
+        self.hanger = hanger
+        self._hanger_thing = hanger_thing(hanger)
+
     def trained_things(self) -> Sequence[Thing]:
         """One red mug."""
         return _trained()
@@ -38,7 +44,7 @@ class MugTask(Task):
 
     def draw_target(self, rng: np.random.Generator) -> Thing:
         """Always the same hanger; its pose is what varies."""
-        return _hanger()
+        return self._hanger_thing
 
     def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """On the rim; in the mixed variant on the handle every other time."""
@@ -55,7 +61,7 @@ class MugTask(Task):
         world = episode.world
         handle = world.item.thing.handle
         assert handle is not None
-        hanger, base = DEFAULT_HANGER, world.target.pose
+        hanger, base = self.hanger, world.target.pose
         arm = base[:3, :3] @ hanger.arm_direction
         up = np.array([0.0, 0.0, 1.0])
         while True:
@@ -75,12 +81,12 @@ class MugTask(Task):
     def well_placed(self, episode: Episode) -> Verdict:
         """It hangs: nothing of it is as low as the hanger's foot."""
         low = lowest_point(episode.world)
-        if low < DEFAULT_HANGER.foot_height + 0.02:
+        if low < self.hanger.foot_height + 0.02:
             return Verdict(False, f"the mug does not hang: its lowest point is at {low:.3f} m")
         return Verdict(True, f"the mug hangs {low:.3f} m above the table")
 
 
-def _turn_onto(axis, roll: float):  # type: ignore[no-untyped-def]
+def _turn_onto(axis: Float[np.ndarray, "3"], roll: float) -> Float[np.ndarray, "3 3"]:
     """A rotation whose z column is `axis`, turned about it by `roll`."""
     side = np.cross(axis, np.eye(3)[int(np.abs(axis).argmin())])
     side /= np.linalg.norm(side)
@@ -97,8 +103,3 @@ def _trained() -> tuple[Thing, ...]:
 @lru_cache(maxsize=1)
 def _unseen() -> tuple[Thing, ...]:
     return tuple(shape.thing(f"mug {n}") for n, shape in enumerate(UNSEEN_MUGS))
-
-
-@lru_cache(maxsize=1)
-def _hanger() -> Thing:
-    return hanger_thing(DEFAULT_HANGER)

@@ -8,10 +8,8 @@ import numpy as np
 
 from handful.sim.objects import Pose, Thing, TrayShape
 from handful.sim.tasks._episode import Episode
+from handful.sim.tasks._task import Task
 from handful.sim.tasks._types import Verdict
-
-TRAY = TrayShape()
-TRAY_THING: Thing = TRAY.thing()
 
 _DROP = 0.0025
 """Metres above the tray where the object is let go."""
@@ -19,29 +17,39 @@ UPRIGHT = 0.9
 """Least cosine between the object's axis and upwards."""
 
 
-def standing_goals(episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
-    """Upright over the tray, any way round, with all of its foot on the tray; endless."""
-    world = episode.world
-    foot = world.item.thing.vertices
-    size = np.linalg.norm(foot[foot[:, 2] < 0.01][:, :2], axis=1).max()
-    room = np.maximum(np.array([TRAY.length, TRAY.width]) / 2 - TRAY.edge - size - 0.006, 0.0)
-    while True:
-        yaw = rng.uniform(-np.pi, np.pi)
-        spot = rng.uniform(-1.0, 1.0, size=2) * np.minimum(room, 0.04)
-        pose = np.eye(4)
-        pose[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
-        pose[:3, 3] = (*spot, TRAY.floor + _DROP)
-        yield world.target.pose @ pose
+class TrayTask(Task):
+    """An object is to stand on a tray."""
 
+    def __init__(self, tray: TrayShape | None = None) -> None:
+        self.tray = tray or TrayShape()
+        self._tray_thing = self.tray.thing()
 
-def stands_on_tray(episode: Episode) -> Verdict:
-    """Upright, and over the tray."""
-    world = episode.world
-    upright = float(world.item_pose[2, 2])
-    if upright < UPRIGHT:
-        angle = np.degrees(np.arccos(np.clip(upright, -1.0, 1.0)))
-        return Verdict(False, f"it does not stand: it is tilted by {angle:.0f} degrees")
-    local = np.linalg.inv(world.target.pose) @ world.item_pose[:, 3]
-    if abs(local[0]) > TRAY.length / 2 or abs(local[1]) > TRAY.width / 2:
-        return Verdict(False, "its middle is not over the tray")
-    return Verdict(True, "it stands on the tray")
+    def draw_target(self, rng: np.random.Generator) -> Thing:
+        """Always the same tray; its pose is what varies."""
+        return self._tray_thing
+
+    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
+        """Upright over the tray, any way round, with all of its foot on the tray; endless."""
+        world, tray = episode.world, self.tray
+        foot = world.item.thing.vertices
+        size = np.linalg.norm(foot[foot[:, 2] < 0.01][:, :2], axis=1).max()
+        room = np.maximum(np.array([tray.length, tray.width]) / 2 - tray.edge - size - 0.006, 0.0)
+        while True:
+            yaw = rng.uniform(-np.pi, np.pi)
+            spot = rng.uniform(-1.0, 1.0, size=2) * np.minimum(room, 0.04)
+            pose = np.eye(4)
+            pose[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
+            pose[:3, 3] = (*spot, tray.floor + _DROP)
+            yield world.target.pose @ pose
+
+    def well_placed(self, episode: Episode) -> Verdict:
+        """It stands upright, and over the tray."""
+        world, tray = episode.world, self.tray
+        upright = float(world.item_pose[2, 2])
+        if upright < UPRIGHT:
+            angle = np.degrees(np.arccos(np.clip(upright, -1.0, 1.0)))
+            return Verdict(False, f"it does not stand: it is tilted by {angle:.0f} degrees")
+        local = np.linalg.inv(world.target.pose) @ world.item_pose[:, 3]
+        if abs(local[0]) > tray.length / 2 or abs(local[1]) > tray.width / 2:
+            return Verdict(False, "its middle is not over the tray")
+        return Verdict(True, "it stands on the tray")

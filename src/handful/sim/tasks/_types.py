@@ -48,8 +48,11 @@ class Setup(Enum):
 
 
 class Purpose(Enum):
-    """What an episode is for. Each purpose has its own stream of random numbers, so that no
-    evaluation can ever repeat a demonstration, whatever the seeds."""
+    """What an episode is for.
+
+    Each purpose has its own stream of random numbers, so that no evaluation can ever repeat a
+    demonstration, whatever the seeds.
+    """
 
     DEMONSTRATION = 101
     EVALUATION = 202

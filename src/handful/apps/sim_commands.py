@@ -1,0 +1,146 @@
+"""Commands of the simulated world: `handful collect` and `handful sim`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from handful.errors import OptionError
+
+if TYPE_CHECKING:
+    from handful.sim import Thing
+
+console = Console()
+
+FAILED = 1
+"""Exit status of an episode that did not succeed."""
+
+TaskName = Annotated[str, typer.Argument(help="mug, bowl or bottle.", show_default=False)]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Objects = Annotated[
+    Path | None,
+    typer.Option(help="Folder of meshes (OBJ, STL, PLY, GLB; metres, z up) to use as objects."),
+]
+VariantName = Annotated[
+    str, typer.Option(help="How the oracle picks: default, lowvar, or mixed (rim and handle).")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(collect)
+    app.command("sim")(simulate)
+
+
+def collect(
+    task: TaskName,
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="Folder to write the demonstrations to.", show_default=False),
+    ],
+    demos: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 10,
+    seed: Seed = 0,
+    variant: VariantName = "default",
+    objects: Objects = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a demonstration folder that is there.")
+    ] = False,
+) -> None:
+    """Let the simulated robot's oracle do a task and keep what succeeded as demonstrations.
+
+    Example: `handful collect mug --demos 10 --seed 1 --out out/mug_demos`
+    """
+    from rich.progress import Progress
+
+    from handful.demos import picture_of_demos, save_demos
+    from handful.sim import Variant, collect_demos, task_named
+
+    chosen, how = task_named(task), Variant.named(variant)
+    if out.exists() and not overwrite:
+        raise OptionError(f"{out}: is there already; give another folder or --overwrite.")
+    things = _things(objects, chosen.name)
+    failed: list[str] = []
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task(f"{task}: demonstrating", total=demos)
+
+        def tell(done: int, reason: str) -> None:
+            progress.update(bar, completed=done)
+            if reason:
+                failed.append(reason)
+
+        made = collect_demos(chosen, demos, seed, how, things, on_progress=tell)
+    folder = save_demos(made, out, overwrite=overwrite)
+    with console.status("Drawing"):
+        picture_of_demos(made).save(folder / "demos.png")
+    if failed:
+        console.print(f"{len(failed)} attempts failed and were left out: {escape(failed[-1])}")
+    console.print(f"{len(made)} demonstrations of {task!r} written to {folder}")
+    console.print(f"Picture: {folder / 'demos.png'}")
+    console.print(f"Next: [bold]handful show {folder}[/bold], or train on them.")
+
+
+def simulate(
+    task: TaskName,
+    setup: Annotated[
+        str, typer.Option(help="trained, instances, poses, distractors or all.")
+    ] = "trained",
+    seed: Seed = 0,
+    video: Annotated[
+        Path | None, typer.Option(help="MP4 (or GIF) to write; stills go beside it.")
+    ] = None,
+    variant: VariantName = "default",
+    objects: Objects = None,
+) -> None:
+    """Run one episode in the simulated world with the task's oracle, and film it.
+
+    Exit status 0 when the episode succeeds.
+
+    Example: `handful sim mug --setup all --seed 3 --video out/mug.mp4`
+    """
+    from handful.sim import Setup, Variant, film_episode, run_oracle, task_named, write_video
+
+    chosen, kind, how = task_named(task), Setup.named(setup), Variant.named(variant)
+    if video is not None and video.suffix.lower() not in (".mp4", ".gif"):
+        raise OptionError(f"{video}: videos are written as .mp4 or .gif.")
+    things = _things(objects, chosen.name)
+    with chosen.reset(seed, kind, things=things) as episode:
+        name = episode.world.item.thing.name
+        console.print(f"Task {task}, setup {kind.value}, seed {seed}, object: {escape(name)}")
+        if video is None:
+            verdict = run_oracle(episode, how)
+        else:
+            with console.status("Running and filming"):
+                verdict, film = film_episode(episode, how)
+            with console.status("Writing the video"):
+                written = write_video(film.frames, video)
+                stills = video.with_name(f"{video.stem}_stills.png")
+                film.sheet().save(stills)
+            if written != video:
+                console.print("No MP4 encoder was found (pip install imageio-ffmpeg): wrote a GIF.")
+            console.print(f"Video: {written}\nStills: {stills}")
+    if not verdict:
+        console.print(f"[bold red]failed[/bold red]: {escape(verdict.reason)}")
+        raise typer.Exit(FAILED)
+    console.print(f"[bold green]success[/bold green]: {escape(verdict.reason)}")
+
+
+def _things(folder: Path | None, task: str) -> list[Thing] | None:
+    """The usable meshes of a folder; says which are not, and why."""
+    if folder is None:
+        return None
+    from handful.sim import load_things
+
+    with console.status("Reading meshes (each is taken apart once, about a minute)") as status:
+        things, refused = load_things(
+            folder, task, lambda name: status.update(f"Reading {escape(name)}")
+        )
+    for one in refused:
+        console.print(f"[yellow]refused[/yellow] {escape(one.reason)}")
+    if not things:
+        raise OptionError(f"{folder}: none of its meshes can be used for the task {task!r}.")
+    console.print(f"{len(things)} of {len(things) + len(refused)} meshes can be used.")
+    return things
