@@ -1,17 +1,18 @@
 """How fast samplers find the best poses: exhaustive search against the paper's schedule.
 
 Both run on the same energy in the same run, on one thread, with 100 poses asked for. The ratio is
-the time of the paper's 1000 + 300 + 100 steps over the time of the exhaustive search, which counts
-only if its best energy is equal or lower. Run with `python benchmarks/sampling.py`; with
-`--model FOLDER` it will also sample a trained model's energy.
+the time of the paper's 1000 + 300 + 100 steps over the median time of five exhaustive searches; it
+counts only if the best energy of all five is equal or lower. Run with
+`python benchmarks/sampling.py`; with `--model FOLDER` it will also sample a trained model's energy.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ from handful.sampling import (
     Langevin,
     MetropolisHastings,
     PaperSchedule,
+    PoseSamples,
     Sampler,
     mode_coverage,
 )
@@ -34,7 +36,9 @@ from handful.sampling import (
 WORKSPACE = Box((-0.2, -0.2, 0.0), (0.2, 0.2, 0.3))
 TYPES = Types((4, 4, 2))
 CHAINS = 100
-TOLERANCE = 1e-3
+REPEATS = 5
+TOLERANCE = 1e-4  # About the rounding of float32 in an energy of 20.
+PAPER = "paper, 1000 + 300 + 100"
 MODE_ANGLE, MODE_DISTANCE = 0.3, 0.02
 
 
@@ -47,6 +51,7 @@ class Bumps:
     width: float
 
     def __call__(self, positions: Tensor) -> Tensor:
+        """Descriptors [n, dim] at positions [n, 3]."""
         square = torch.cdist(positions, self.centres).square()
         return torch.exp(-0.5 * square / self.width**2) @ self.descriptors
 
@@ -60,6 +65,7 @@ class FourierFeatures:
     mixing: Tensor
 
     def __call__(self, positions: Tensor) -> Tensor:
+        """Descriptors [n, dim] at positions [n, 3]."""
         return torch.cos(positions @ self.waves.mT + self.phases) @ self.mixing
 
 
@@ -110,34 +116,47 @@ def random_field(queries: int, seed: int) -> MatchEnergy:
 
 
 def compare(name: str, energy: PoseEnergy, modes: Tensor | None) -> float:
-    """Print a table; return paper's time over the exhaustive search's at equal or better energy."""
+    """Print a table; return the paper's time over the exhaustive search's, or zero if worse."""
     print(f"\n{name}")
-    print(f"  {'sampler':<34} {'seconds':>9} {'best energy':>12} {'modes':>8} {'evaluations':>12}")
-    adjusted = Langevin(steps=300, metropolis_adjusted=True)
+    print(f"  {'sampler':<28} {'seconds':>8} {'best energy':>12} {'modes':>6} {'energies':>9}  ESS")
     samplers: dict[str, Sampler] = {
-        "paper, 1000 + 300 + 100": PaperSchedule(),
+        PAPER: PaperSchedule(),
         "Metropolis-Hastings, 1000": MetropolisHastings(),
-        "Langevin, 300, adjusted": adjusted,
+        "Langevin, 300, adjusted": Langevin(metropolis_adjusted=True),
         "descent, 100": Descent(),
-        "exhaustive search": ExhaustiveSearch(),
         "exhaustive search, 0.5 s": ExhaustiveSearch(time_budget=0.5),
         "exhaustive sampler": ExhaustiveSampler(),
     }
-    times, best = {}, {}
+    best = math.inf
     for label, sampler in samplers.items():
-        start = time.perf_counter()
-        found = sampler.sample(energy, WORKSPACE, CHAINS, torch.Generator().manual_seed(0))
-        times[label], best[label] = time.perf_counter() - start, float(found.energies[0])
-        covered = "-" if modes is None else f"{coverage(found.poses, modes)}/{len(modes)}"
-        print(
-            f"  {label:<34} {times[label]:9.3f} {best[label]:12.4f} {covered:>8} "
-            f"{found.report.energy_evaluations:12d}"
-        )
-    paper, ours = "paper, 1000 + 300 + 100", "exhaustive search"
-    ratio = times[paper] / times[ours]
-    reached = best[ours] <= best[paper] + TOLERANCE
-    print(f"  ratio of times {ratio:.1f} x; best energy {'reached' if reached else 'NOT REACHED'}")
-    return ratio if reached else 0.0
+        seconds, found = timed(sampler, energy, seed=0)
+        if label == PAPER:
+            paper, best = seconds, float(found.energies[0])
+        show(label, seconds, found, modes)
+    runs = [timed(ExhaustiveSearch(), energy, seed) for seed in range(REPEATS)]
+    for seconds, found in runs:
+        show("exhaustive search", seconds, found, modes)
+    reached = sum(float(found.energies[0]) <= best + TOLERANCE for _, found in runs)
+    ratio = paper / statistics.median(seconds for seconds, _ in runs)
+    print(f"  ratio of times {ratio:.1f} x; best energy reached in {reached} of {REPEATS} runs")
+    return ratio if reached == REPEATS else 0.0
+
+
+def timed(sampler: Sampler, energy: PoseEnergy, seed: int) -> tuple[float, PoseSamples]:
+    """Seconds of processor time, which other work on the machine does not change, and the poses."""
+    start = time.process_time()
+    found = sampler.sample(energy, WORKSPACE, CHAINS, torch.Generator().manual_seed(seed))
+    return time.process_time() - start, found
+
+
+def show(label: str, seconds: float, found: PoseSamples, modes: Tensor | None) -> None:
+    """Print a row of the table."""
+    covered = "-" if modes is None else f"{coverage(found.poses, modes)}/{len(modes)}"
+    size = found.report.effective_sample_size
+    print(
+        f"  {label:<28} {seconds:8.3f} {float(found.energies[0]):12.4f} {covered:>6} "
+        f"{found.report.energy_evaluations:9d}  {'-' if size is None else round(size)}"
+    )
 
 
 def coverage(poses: Tensor, modes: Tensor) -> int:
@@ -152,12 +171,13 @@ def main() -> None:
     if options.model is not None:
         parser.error("--model is not supported yet: there are no models to load")
     torch.set_num_threads(1)
-    torch.randn(64, 64) @ torch.randn(64, 64)
+    timed(ExhaustiveSearch(), random_field(1, seed=0), seed=0)  # To warm up.
     ratios = []
     for queries in (1, 3):
         energy, modes = hand_made(queries, 8, seed=queries)
         ratios.append(compare(f"eight modes, {queries} query points", energy, modes))
-        ratios.append(compare(f"random field, {queries} query points", random_field(queries, 7), None))
+        energy = random_field(queries, seed=7)
+        ratios.append(compare(f"random field, {queries} query points", energy, None))
     print(f"\nsmallest ratio of times at equal or better energy: {min(ratios):.1f} x")
 
 

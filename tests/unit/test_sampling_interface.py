@@ -86,7 +86,7 @@ def test_poses_are_valid_sorted_inside_and_have_their_energies(sampler, dtype):
     energy = smooth_energy(dtype)
     samples = sampler.sample(energy, BOX, 30, seeded())
     assert isinstance(samples, PoseSamples)
-    assert 1 <= len(samples)
+    assert len(samples) >= 1
     assert samples.poses.dtype == samples.energies.dtype == dtype
     check_pose(samples.poses)
     assert bool((samples.energies.diff() >= 0).all())
@@ -198,7 +198,7 @@ def test_gradients_agree_with_finite_differences():
 
 
 def test_a_langevin_step_is_the_equation_of_the_paper():
-    """One step: ξ = -Lᵀ∇E dt + √2 dw, with dt = angle²/2 for rotations and distance²/2 for the rest."""
+    """One step: ξ = -Lᵀ∇E dt + √2 dw, with dt = angle²/2 and distance²/2."""
     energy, poses = smooth_energy(), random_poses(4)
     target = wide(energy)
     kernel = Langevin(steps=1, angle=0.01, distance=0.001, drift_limit=math.inf)
@@ -247,7 +247,9 @@ def test_modes_and_best_of_samples():
     samples = PoseSamples(poses, energies, energies.log_softmax(0), report)
     assert samples.modes(0.01, 0.001).energies.tolist() == [0.0, 2.0, 3.0]
     assert len(samples.best(2)) == 2
-    assert mode_coverage(poses, random_poses(5), 0.01, 0.001) == pytest.approx(0.6, abs=0.4)
+    known = random_poses(3)
+    assert mode_coverage(poses[:3], known, 0.01, 0.001) == pytest.approx(2 / 3)
+    assert mode_coverage(poses, known, 0.01, 0.001) == 1.0
     with pytest.raises(OptionError, match="0 known modes"):
         mode_coverage(poses, poses[:0])
 
@@ -271,23 +273,32 @@ def test_count_must_be_positive(sampler, count):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS.keys())
-@pytest.mark.parametrize("value", [math.nan, -math.inf])
-def test_energies_that_are_not_numbers_are_refused(sampler, value):
+def test_fields_that_are_not_numbers_are_refused(sampler):
     bad = smooth_energy()
     field = bad.field
 
     def broken(positions: torch.Tensor) -> torch.Tensor:
-        return torch.where(positions[:, :1] > 0.0, value, field(positions))
+        return torch.where(positions[:, :1] > 0.0, math.nan, field(positions))
 
     with pytest.raises(EnergyError, match=r"not a number|not finite"):
         sampler.sample(replace(bad, field=broken), BOX, 30, seeded())
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_energies_that_are_not_numbers_are_refused(kernel, value):
+    def energy(poses: torch.Tensor) -> torch.Tensor:
+        return torch.where(poses[:, 0, 3] > 0.0, value, poses[:, 1, 3])
+
+    with pytest.raises(EnergyError, match=f"{value} at the gripper position"):
+        kernel.sample(energy, BOX, 30, seeded())
 
 
 def test_forbidden_poses_have_infinite_energy_and_are_avoided():
     def energy(poses: torch.Tensor) -> torch.Tensor:
         return torch.where(poses[:, 0, 3] > 0.0, math.inf, poses[:, 1, 3])
 
-    samples = MetropolisHastings(steps=200, distance=0.05).sample(energy, BOX, 50, seeded())
+    samples = MetropolisHastings(steps=400, distance=0.1).sample(energy, BOX, 50, seeded())
     assert float(samples.poses[:, 0, 3].max()) <= 0.0
 
 
@@ -326,7 +337,7 @@ def test_lattices_need_a_match_energy(sampler):
 
 
 def test_a_joint_lattice_that_does_not_fit_is_refused():
-    with pytest.raises(OptionError, match="use a larger|Use a larger spacing"):
+    with pytest.raises(OptionError, match="Use a larger spacing"):
         ExhaustiveSampler(spacing=0.002, rotations=2000).sample(smooth_energy(), BOX, 1, seeded())
 
 

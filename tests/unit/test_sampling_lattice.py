@@ -121,7 +121,7 @@ def test_lattice_near_points():
     points = torch.tensor([[0.0, 0.0, 0.04]], dtype=torch.float64)
     keep = near_points(points, 0.02)
     lattice = pose_lattice(BOX, 0.01, 5, seeded(), dtype=torch.float64, keep=keep)
-    assert 0 < len(lattice.positions)
+    assert len(lattice.positions) > 0
     assert float((lattice.positions - points).norm(dim=-1).max()) <= 0.02
     with pytest.raises(OptionError, match="no lattice position is left"):
         pose_lattice(BOX, 0.01, 5, seeded(), keep=near_points(points + 1.0, 0.02))
@@ -151,8 +151,9 @@ def test_lattice_energies_are_those_of_the_energy(norm):
     fast = scores.energies(energy.field(lattice.positions))
     slow = slow_energies(energy, lattice)
     torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-9)
-    transposed = scores.energies_by_rotation(energy.field(lattice.positions), slice(3, 9))
-    torch.testing.assert_close(transposed, fast[:, 3:9].mT)
+    parts = list(scores.energies_by_rotation(energy.field(lattice.positions), 6))
+    assert [len(part) for part in parts] == [6, 6, 6, 2]
+    torch.testing.assert_close(torch.cat(parts), fast.mT)
 
 
 def whole_volume(volume: JointVolume) -> torch.Tensor:
@@ -207,7 +208,7 @@ def test_lattice_minima_are_all_minima(blocks, monkeypatch):
     energy = smooth_energy(2)
     with torch.no_grad():
         grid = KeyGrid.of(Target(energy, BOX), energy, 0.02, seeded(), None)
-        rotations = rotation_lattice(40, generator=seeded(), dtype=torch.float64)
+        rotations = rotation_lattice(20, generator=seeded(), dtype=torch.float64)
         volume = JointVolume.of(grid, rotations)
         poses, energies = minima_module.lattice_minima(volume, 10_000)
         whole = whole_volume(volume)
@@ -302,8 +303,10 @@ def test_log_partition_survives_huge_energies():
     energy, lattice = smooth_energy(1), small_lattice()
     cold = MatchEnergy(energy.field, energy.queries, TYPES, temperature=1e-5)
     value = lattice_log_partition(cold, lattice)
-    lowest = slow_energies(cold, lattice).min()
-    assert float(value) == pytest.approx(float(-lowest) + lattice.log_cell, abs=math.log(600))
+    lowest = slow_energies(cold, lattice).min().detach()
+    assert float(value.detach()) == pytest.approx(
+        float(-lowest) + lattice.log_cell, abs=math.log(600)
+    )
     (gradient,) = torch.autograd.grad(value, energy.field[1].bias)
     assert bool(torch.isfinite(gradient).all())
 

@@ -36,11 +36,11 @@ def seeded(seed: int = 0) -> torch.Generator:
 def bumps(
     queries: int, dtype: torch.dtype, norm: str = "squared", seed: int = 0
 ) -> tuple[MatchEnergy, torch.Tensor]:
-    """Six modes of known pose; the last two share a site and differ by their rotation.
+    """Six modes of known pose; two of them share a site and differ by their rotation.
 
-    At each site stand Gaussian bumps of the query descriptors, turned by the site's rotation. Two
-    at one site add up, so their descriptors are only roughly matched and the mode is near, not at,
-    the pose that made it.
+    At each site stand Gaussian bumps of the query descriptors, turned by the site's rotation. The
+    site of two modes holds the mean of both: a symmetric thing that either rotation half matches.
+    The modes are where descent from these poses ends.
     """
     generator = seeded(seed)
     places = torch.tensor([[0.0, 0.0, 0.1], [0.03, 0.0, 0.1], [0.0, 0.02, 0.08]], dtype=dtype)
@@ -56,14 +56,17 @@ def bumps(
         rotation, torch.tensor(SITES, dtype=dtype) - rotation @ mean
     )
     centres = (points.positions @ rotation.mT + poses[:, None, :3, 3]).flatten(0, 1)
-    strength = torch.tensor([1.0, 0.95, 0.9, 0.8, 0.85, 0.8], dtype=dtype)[:, None, None]
+    strength = torch.tensor([1.0, 0.95, 0.9, 0.5, 0.85, 0.5], dtype=dtype)[:, None, None]
     turned = (strength * TYPES.rotated(points.descriptors, rotation[:, None])).flatten(0, 1)
 
     def field(positions: torch.Tensor) -> torch.Tensor:
         square = (positions[:, None] - centres).square().sum(-1)
         return torch.exp(-0.5 * square / 0.015**2) @ turned
 
-    return MatchEnergy(field, points, TYPES, norm, temperature=0.04), poses
+    energy = MatchEnergy(field, points, TYPES, norm, temperature=0.04)
+    target = Target(energy, WORKSPACE)
+    modes, _ = refine(target, target.centred(poses), steps=60, angle=0.2, distance=0.01)
+    return energy, target.poses(modes)
 
 
 @pytest.mark.parametrize("queries", [1, 3])
@@ -71,7 +74,7 @@ def bumps(
 def test_search_finds_every_mode(queries, norm):
     energy, modes = bumps(queries, torch.float32, norm)
     found = ExhaustiveSearch().sample(energy, WORKSPACE, 40, seeded())
-    assert mode_coverage(found.poses, modes, angle=0.4, distance=0.04) == 1.0
+    assert mode_coverage(found.poses, modes, angle=0.1, distance=0.005) == 1.0
     assert found.poses.dtype == torch.float32
     check_pose(found.poses)
     assert bool((found.energies.diff() >= 0).all())
@@ -84,7 +87,7 @@ def test_search_finds_modes_whatever_the_seed():
     energy, modes = bumps(1, torch.float32, seed=3)
     for seed in range(5):
         found = ExhaustiveSearch().sample(energy, WORKSPACE, 40, seeded(seed))
-        assert mode_coverage(found.poses, modes, angle=0.4, distance=0.04) == 1.0
+        assert mode_coverage(found.poses, modes, angle=0.1, distance=0.005) == 1.0
 
 
 def test_search_is_better_than_a_short_schedule_with_far_fewer_evaluations():
@@ -116,8 +119,8 @@ def test_search_near_points_looks_only_there():
     sites = torch.tensor(SITES[:2])
     search = ExhaustiveSearch(keep=near_points(sites, 0.05))
     found = search.sample(energy, WORKSPACE, 20, seeded())
-    assert mode_coverage(found.poses, modes[:2], 0.4, 0.04) == 1.0
-    assert mode_coverage(found.poses, modes[2:], 0.4, 0.04) < 1.0
+    assert mode_coverage(found.poses, modes[:2], 0.1, 0.005) == 1.0
+    assert mode_coverage(found.poses, modes[2:], 0.1, 0.005) < 1.0
 
 
 def test_search_of_a_constant_energy_still_answers():
@@ -127,14 +130,14 @@ def test_search_of_a_constant_energy_still_answers():
     assert len(found) == 5
 
 
-@pytest.mark.parametrize("budget", [0.3, 1.0])
+@pytest.mark.parametrize("budget", [0.4, 1.5])
 def test_anytime_search_meets_its_budget_and_keeps_the_best(budget):
     energy, modes = bumps(3, torch.float32)
     found = ExhaustiveSearch(time_budget=budget).sample(energy, WORKSPACE, 40, seeded())
-    assert found.report.levels >= 2
     assert found.report.seconds < 1.5 * budget  # 1.2 on a quiet machine
-    if budget == 1.0:
-        assert mode_coverage(found.poses, modes, 0.4, 0.04) == 1.0
+    if budget > 1.0:
+        assert found.report.levels >= 2
+        assert mode_coverage(found.poses, modes, 0.1, 0.005) == 1.0
     assert bool((found.energies.diff() >= 0).all())
 
 

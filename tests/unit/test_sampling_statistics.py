@@ -3,6 +3,10 @@
 All targets here are x = T c truncated normal in each coordinate inside the workspace, and R of
 matrix-Fisher law exp(k tr R) dR, whose angle has the density exp(2k cos ω)(1 - cos ω) and whose
 axis is uniform. Seeds are fixed, so the p-values are too.
+
+About 250 p-values are looked at, so the smallest of a faultless suite is around 1/250: the bar is
+at 1e-4. Broken samplers must fall below 1e-9. Resampled draws are a sample of a sample: they are
+compared in numbers far below the effective sample size, where that does not show.
 """
 
 import math
@@ -38,7 +42,8 @@ from handful.sampling import _exhaustive_sampler as exhaustive_module
 SIGMA = 0.02
 BOX = Box((-0.03, -0.05, -0.012), (0.05, 0.01, 0.06))
 KAPPA = 0.9
-PASS = 1e-3
+PASS = 1e-4
+RESAMPLED = 500
 
 
 @dataclass(frozen=True)
@@ -142,16 +147,16 @@ KERNELS = {
     "mala, drift cut short": Langevin(
         steps=120, angle=0.7, distance=0.012, metropolis_adjusted=True, drift_limit=0.2
     ),
-    "langevin, short steps": Langevin(steps=600, angle=0.1, distance=0.003),
+    "langevin, short steps": Langevin(steps=400, angle=0.12, distance=0.0035),
 }
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 def test_kernels_draw_from_the_target(kernel):
-    samples = kernel.sample(FisherEnergy(), BOX, 1500, seeded(1))
+    samples = kernel.sample(FisherEnergy(), BOX, 1000, seeded(1))
     assert_right_law(samples)
     assert 0.0 < samples.report.acceptance_rate <= 1.0
-    assert samples.report.effective_sample_size > 1500
+    assert samples.report.effective_sample_size > 1000
 
 
 @pytest.mark.parametrize("name", ["metropolis", "mala"])
@@ -230,9 +235,9 @@ SAMPLERS = {
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS.keys())
 def test_exhaustive_sampler_draws_from_the_target(sampler, queries):
     energy = match_energy(queries, 0.7)
-    samples = sampler.sample(energy, BOX, 1500, seeded(5))
+    samples = sampler.sample(energy, BOX, RESAMPLED, seeded(5))
     assert_right_law(samples, mean_query(energy))
-    assert samples.report.effective_sample_size > 2000
+    assert samples.report.effective_sample_size > 8 * RESAMPLED
 
 
 @pytest.mark.parametrize("queries", [1, 3])
@@ -292,7 +297,7 @@ def test_lattice_partition_is_unbiased_even_when_coarse():
     values = np.exp([
         float(lattice_log_partition(energy, pose_lattice(BOX, 0.03, 4, generator,
                                                          dtype=torch.float64)))
-        for _ in range(800)
+        for _ in range(500)
     ])  # fmt: skip
     expected = math.exp(log_partition_of_fisher() - energy_offset(energy))
     error = values.std() / math.sqrt(len(values))
@@ -348,9 +353,9 @@ COUPLED = {name: KERNELS[name] for name in ("metropolis", "mala")} | {
 @pytest.mark.parametrize("sampler", COUPLED.values(), ids=COUPLED.keys())
 def test_samplers_follow_a_coupled_law(sampler):
     energy = coupled_energy(1)
-    samples = sampler.sample(energy, BOX, 1500, seeded(9))
+    samples = sampler.sample(energy, BOX, 2 * RESAMPLED, seeded(9))
     assert min(coupled_p_values(samples.poses, mean_query(energy))) > PASS
-    plain = sampler.sample(match_energy(1), BOX, 1500, seeded(9))
+    plain = sampler.sample(match_energy(1), BOX, 2 * RESAMPLED, seeded(9))
     assert min(coupled_p_values(plain.poses, mean_query(energy))) < 1e-9
 
 
@@ -359,8 +364,8 @@ def test_exhaustive_sampler_agrees_with_metropolis_for_several_queries(proposal)
     """No normaliser is known here; two samplers that share nothing must agree."""
     energy = coupled_energy(3)
     sampler = replace(SAMPLERS["resampled"], proposal=proposal)
-    ours = sampler.sample(energy, BOX, 1500, seeded(10))
-    theirs = KERNELS["metropolis"].sample(energy, BOX, 1500, seeded(11))
+    ours = sampler.sample(energy, BOX, RESAMPLED, seeded(10))
+    theirs = KERNELS["metropolis"].sample(energy, BOX, 1000, seeded(11))
     for read in (
         lambda found: found.energies,
         lambda found: pose_apply(found.poses, mean_query(energy)[None])[:, 0, 2],

@@ -34,7 +34,7 @@ class PickQueries(nn.Module):
         super().__init__()
         self._positions = nn.Parameter(positions.clone(), requires_grad=learn_positions)
         self._logits = nn.Parameter(torch.zeros(len(positions)))
-        self._descriptors = nn.Parameter(torch.randn(len(positions), types.dim))
+        self._descriptors = nn.Parameter(0.3 * torch.randn(len(positions), types.dim))
 
     def forward(self) -> QueryPoints:
         """The query points; their weights add up to one."""

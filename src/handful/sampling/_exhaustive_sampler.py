@@ -39,9 +39,10 @@ class ExhaustiveSampler(Sampler):
         rotations: Number of lattice rotations.
         draws: Draws from the proposal for each lattice; `count` if that is more.
         correction: `resample` draws `count` poses by their weights, with replacement (exact as
-            `draws` grows); `independence` runs `count` chains with the draws as independence
-            proposals of Metropolis-Hastings, draws / count steps each; `weights` returns all draws
-            inside the workspace with their log weights, whatever `count` is.
+            `draws` grows; keep `count` well below the effective sample size); `independence` runs
+            `count` chains with the draws as independence proposals of Metropolis-Hastings,
+            draws / count steps each; `weights` returns all draws inside the workspace with their
+            log weights, whatever `count` is.
         proposal: `joint` draws from the interpolated lattice distribution of all query points
             together; `marginals` from those of single query points, in any lattice size. For one
             query point they are the same.

@@ -42,7 +42,7 @@ class ExhaustiveSearch(Sampler):
         spacing: Distance of neighbouring positions, metres.
         rotations: Number of rotations; 512 are about 0.5 rad apart.
         starts: How many lattice minima are refined, at least; `count` if that is more.
-        refine_steps: Most steps of refinement.
+        refine_steps: Most steps of refinement; the best few get as many again.
         keep: Which positions to look at, for example `near_points` of the scene; all by default.
         time_budget: Seconds for the anytime mode; None for one lattice.
     """
@@ -50,7 +50,7 @@ class ExhaustiveSearch(Sampler):
     spacing: float = 0.025
     rotations: int = 512
     starts: int = 48
-    refine_steps: int = 12
+    refine_steps: int = 8
     keep: Keep | None = None
     time_budget: float | None = None
 

@@ -26,7 +26,8 @@ def refine(
     steps: int,
     angle: float,
     distance: float,
-    tolerance: float = 1e-4,
+    finish: int = 8,
+    tolerance: float = 1e-5,
     deadline: float = math.inf,
 ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
     """Poses moved downhill to their local minima, and their energies there.
@@ -39,14 +40,15 @@ def refine(
     Args:
         target: The energy and its bounds.
         centred: Where to start (see `Target`).
-        steps: Most steps.
+        steps: Most steps of every pose.
+        finish: How many of the best go on for as many steps again.
         angle: Unit and twice the longest step of rotations, radians: the lattice's resolution.
         distance: The same for positions, metres.
         tolerance: A pose has converged when the next step promises less than this.
         deadline: Value of `time.perf_counter()` after which to stop.
     """
     scale = step_scale(angle, distance, target.dtype)
-    poses, energies = target.clamped(centred), centred.new_empty(len(centred))
+    poses = target.clamped(centred)
     energies, gradients = target.energies_and_gradients(poses)
     slope = gradients * scale
     inverse = torch.eye(6, dtype=target.dtype).repeat(len(poses), 1, 1)
@@ -54,7 +56,10 @@ def refine(
     fresh = torch.ones(len(poses), dtype=torch.bool)
     length = torch.ones_like(energies)
     active = torch.arange(len(poses))
-    for _ in range(steps):
+    for turn in range(2 * steps):
+        if turn == steps:
+            best = energies.argsort(stable=True)[:finish]
+            active = active[torch.isin(active, best)]
         step = -(inverse[active] @ slope[active, :, None]).squeeze(-1)
         promise = -(step * slope[active]).sum(-1)
         busy = (0.5 * promise > tolerance) & (length[active] > _SHORTEST)

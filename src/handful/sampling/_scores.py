@@ -11,6 +11,7 @@ so the energies of all pairs of a position and a rotation are the matrix product
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -55,13 +56,17 @@ class QueryScores:
         return self._irrepwise(keys) * (self._weight() / self.energy.temperature)
 
     def energies_by_rotation(
-        self, keys: Float[Tensor, "positions dim"], which: slice = slice(None)
-    ) -> Float[Tensor, "rotations positions"]:
-        """The transpose of `energies` for some rotations, with positions contiguous in memory."""
+        self, keys: Float[Tensor, "positions dim"], count: int
+    ) -> Iterator[Float[Tensor, "rotations positions"]]:
+        """The transpose of `energies` with positions contiguous, `count` rotations at a time."""
         if self.energy.norm == "squared":
-            return self.rotation_side()[which] @ self.key_side(keys).mT
-        some = QueryScores(self.energy, self.index, self.turned[which])
-        return some.energies(keys).mT.contiguous()
+            side = self.key_side(keys).mT.contiguous()
+            for rows in self.rotation_side().split(count):
+                yield rows @ side
+        else:
+            for turned in self.turned.split(count):
+                some = QueryScores(self.energy, self.index, turned)
+                yield some.energies(keys).mT.contiguous()
 
     @staticmethod
     def key_side(keys: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions entries"]:

@@ -147,7 +147,7 @@ def require_match_energy(energy: Energy, who: str) -> MatchEnergy:
             f"{who} needs a MatchEnergy and got {type(energy).__name__}: use MetropolisHastings or "
             "Langevin for other energies."
         )
-    if len(energy.queries) == 0 or not float(energy.queries.weights.sum()) > 0:
+    if len(energy.queries) == 0 or not bool((energy.queries.weights > 0).any()):
         raise OptionError(
             f"{who} needs at least one query point of positive weight; got weights "
             f"{energy.queries.weights.tolist()}."

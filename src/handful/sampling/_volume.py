@@ -120,15 +120,18 @@ class JointVolume:
         keys, kept = self.grid.keys[part], self.grid.kept[part]
         shape = (stop - start + 2 * margin, *outer.shape[1:])
         if not margin:
-            return self._filled(self.scores[0].energies_by_rotation(keys), kept).unflatten(1, shape)
+            (energies,) = self.scores[0].energies_by_rotation(keys, len(self.rotations))
+            return self._filled(energies, kept).unflatten(1, shape)
         total = keys.new_zeros(len(self.rotations), stop - start, *self.grid.inner.shape[1:])
         # Few rotations at a time, so that their volumes are still in the cache when shifted.
         some = max(1, _CACHED // len(keys))
         for index, scores in enumerate(self.scores):
-            for first in range(0, len(total), some):
-                which = slice(first, first + some)
-                energies = self._filled(scores.energies_by_rotation(keys, which), kept)
-                self._add_shifted(total[which], energies.unflatten(1, shape), index, which)
+            first = 0
+            for energies in scores.energies_by_rotation(keys, some):
+                which = slice(first, first + len(energies))
+                volume = self._filled(energies, kept).unflatten(1, shape)
+                self._add_shifted(total[which], volume, index, which)
+                first += len(energies)
         return total
 
     @staticmethod

@@ -75,7 +75,7 @@ def demonstrate(episode: Episode, variant: Variant) -> tuple[tuple[Step, ...], s
     if not verdict:
         return (), verdict.reason
     scene, hand = episode.observe_scene(), episode.observe_grasp()
-    place = task.oracle_place(episode)
+    place = task.oracle_place(episode, variant=variant)
     if place is None:
         return (), "no feasible place"
     second = Step("place", scene, place, hand)

@@ -64,9 +64,13 @@ class Film:
         spots = [world.item_pose[:3, 3], world.target.pose[:3, 3]]
         if state is not None:
             spots = [state.xpos[world.model.body("item").id], world.target.pose[:3, 3]]
-        self._focus = np.mean(spots, axis=0) + [0.0, 0.0, 0.06]
+        self._focus = np.mean(spots, axis=0) + np.array([0.0, 0.0, 0.06])
         marks = [self._mark(turn, state) for turn in _VIEWS]
         self._camera = self._view(float(_VIEWS[int(np.argmax(marks))]), self._focus, 1)
+
+    def say(self, caption: str) -> None:
+        """Change the caption and keep the view."""
+        self._caption = caption
 
     def still(self, caption: str) -> None:
         """Keep the present view as a still."""
@@ -94,7 +98,7 @@ class Film:
     def _view(self, turn: float, focus: np.ndarray, shrink: int) -> Camera:
         width, height = SIZE[0] // shrink, SIZE[1] // shrink
         flat = np.array([np.cos(turn), np.sin(turn), 0.0])
-        eye = focus + 0.95 * flat + np.array([0.0, 0.0, 0.48])
+        eye = focus + 0.80 * flat + np.array([0.0, 0.0, 0.40])
         return look_at(eye, focus, Intrinsics.from_field_of_view(width, height, 0.66))
 
     def _mark(self, turn: float, state: Any | None) -> float:
@@ -131,7 +135,7 @@ def film_episode(episode: Episode, variant: Variant = Variant.DEFAULT) -> tuple[
     film.stop()
     if not verdict:
         return Verdict(False, f"pick: {verdict.reason}"), film
-    place = task.oracle_place(episode)
+    place = task.oracle_place(episode, variant=variant)
     if place is None:
         return Verdict(False, "place: the oracle found no feasible pose"), film
     held = np.linalg.inv(world.hand_pose) @ world.item_pose
@@ -139,10 +143,10 @@ def film_episode(episode: Episode, variant: Variant = Variant.DEFAULT) -> tuple[
     film.start()
     verdict = episode.place(place)
     film.still("placed")
-    film.cut("only the target may hold it now: two seconds")
+    film.say("only the target may hold it now: two seconds")
     verdict = episode.success() if verdict else verdict
     film.stop()
-    film.cut("success" if verdict else f"failed: {verdict.reason}")
+    film.say("success" if verdict else f"failed: {verdict.reason}")
     film.still("success" if verdict else "failed")
     film.hold(1.2)
     return verdict, film

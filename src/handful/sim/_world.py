@@ -242,6 +242,7 @@ class World:
         """Fix the object to the hand as it is now, or free it (the paper's way of carrying)."""
         number = self.model.equality("carry").id
         relative = np.linalg.inv(self.hand_pose) @ self.item_pose
+        self.model.eq_data[number, :3] = 0.0
         self.model.eq_data[number, 3:6] = relative[:3, 3]
         self.model.eq_data[number, 6:10] = self._quaternion(relative)
         self.data.eq_active[number] = int(on)

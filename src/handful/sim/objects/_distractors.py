@@ -115,10 +115,11 @@ def _spanner(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
     length, wide = rng.uniform(0.09, 0.13), rng.uniform(0.006, 0.009)
     thick = 0.5 * wide
     bar = box_mesh((-wide, 0, -thick), (wide, length, thick), color)
+    end, up = length + 3.5 * wide, thick
     jaws = [
-        box_mesh((s * 2.4 * wide - wide, length, -thick), (s * 2.4 * wide + wide, length + 3.5 * wide, thick), color)
-        for s in (-1.0, 1.0)
-    ]  # fmt: skip
+        box_mesh((middle - wide, length, -up), (middle + wide, end, up), color)
+        for middle in (-2.4 * wide, 2.4 * wide)
+    ]
     bridge = box_mesh((-3.2 * wide, length - 2 * wide, -thick), (3.2 * wide, length, thick), color)
     ring = trimesh.creation.annulus(1.4 * wide, 2.6 * wide, 2 * thick)
     hole = ColoredMesh.from_trimesh(ring, color).transformed(placed((0, -2.0 * wide, 0)))

@@ -73,7 +73,7 @@ class MugShape:
     def thing(self, name: str = "mug", color: Color = RED) -> Thing:
         """The mug as a body."""
         rings = 1 if abs(self.belly) < 1e-3 else 4
-        # The wall begins a little above the bottom: the mug stands on one disc, not on twenty edges.
+        # The wall begins above the bottom: the mug stands on one disc, not on twenty edges.
         z = np.linspace(self.wall / 3, self.height, rings + 1)
         profile = np.stack([self.outer(z) - self.wall / 2, z], axis=1)
         bottom = Part(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import trimesh
@@ -170,7 +171,7 @@ def box_part(half: Triple, position: Triple, yaw: float = 0.0) -> Part:
 
 def capsule_parts(path: Float[np.ndarray, "corners 3"], radius: float) -> list[Part]:
     """A chain of capsules along a path."""
-    return [_along("capsule", a, b, radius) for a, b in zip(path[:-1], path[1:], strict=True)]
+    return [_along("capsule", a, b, radius) for a, b in pairwise(path)]
 
 
 def cylinder_part(start: Vector, end: Vector, radius: float) -> Part:
@@ -204,7 +205,7 @@ def wall_parts(
         turn: Angle of the first, radians.
     """
     parts = []
-    for (r0, z0), (r1, z1) in zip(profile[:-1], profile[1:], strict=True):
+    for (r0, z0), (r1, z1) in pairwise(profile):
         length = float(np.hypot(r1 - r0, z1 - z0))
         width = max(r0, r1) * np.tan(np.pi / staves)
         rise = np.array([(r1 - r0) / length, (z1 - z0) / length])

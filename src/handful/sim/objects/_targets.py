@@ -18,9 +18,10 @@ DEFAULT_HANGER = HangerShape(
     foot_radius=0.05, foot_height=0.012, post_radius=0.009, post_height=0.270,
     arm_height=0.200, arm_length=0.095, arm_radius=0.005, arm_rise=0.80,
 )  # fmt: skip
-"""Its arm rises steeply, like the authors' hanger: a handle that is lowered threads over the tip.
+"""Its arm rises steeply, like the authors'; a handle is lowered over its tip.
 
-The post goes on above the arm: in the notch between them a wide handle cannot slip over the post."""
+The post goes on above the arm: from the notch between them no wide handle slips over the post.
+"""
 
 
 def hanger_thing(shape: HangerShape, color: Color = GREEN) -> Thing:

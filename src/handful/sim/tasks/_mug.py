@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -22,6 +23,9 @@ from handful.sim.tasks._episode import Episode, lowest_point
 from handful.sim.tasks._grasps import handle_grasps, rim_grasps
 from handful.sim.tasks._task import Task
 from handful.sim.tasks._types import Variant, Verdict
+
+_UPRIGHT_DRAWS = 75
+"""Goals with the mug nearly upright before any turn about the arm is tried."""
 
 
 class MugTask(Task):
@@ -56,26 +60,34 @@ class MugTask(Task):
         while True:
             yield next(handles) if by_handle else next(rims)
 
-    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
-        """The arm through the handle, near its tip: lowering by 3 cm threads it."""
+    def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
+        """The arm through the handle, near its tip: lowering by 3 cm threads it.
+
+        The mug is as upright as that allows, so that the hand comes from above; when that does
+        not work, it is turned about the arm by any angle.
+        """
         world = episode.world
         handle = world.item.thing.handle
         assert handle is not None
         hanger, base = self.hanger, world.target.pose
         arm = base[:3, :3] @ hanger.arm_direction
         up = np.array([0.0, 0.0, 1.0])
-        while True:
+        calm = variant is Variant.LOWVAR
+        for number in itertools.count():
             # Between square to the arm and flat: both thread, and small holes need the latter.
-            through = arm + rng.uniform(0.0, 1.0) * up
+            through = arm + (0.6 if calm else rng.uniform(0.2, 1.0)) * up
             through /= np.linalg.norm(through)
-            along = hanger.arm_length - rng.uniform(0.014, 0.034)
+            along = hanger.arm_length - (0.0155 if calm else rng.uniform(0.013, 0.022))
             spot = (base @ np.array([*hanger.arm_point(along), 1.0]))[:3]
-            axis = float(rng.choice([-1.0, 1.0])) * handle.axis
-            roll = rng.uniform(-np.pi, np.pi)
-            rotation = _turn_onto(through, roll) @ _turn_onto(axis, 0.0).T
+            axis = (1.0 if calm else float(rng.choice([-1.0, 1.0]))) * handle.axis
+            # Leaning a little away from the post.
+            lean = -0.1 * float(axis @ handle.axis)
+            roll = _upright_roll(through, axis) + rng.normal(lean, 0.04 if calm else 0.2)
+            if number >= _UPRIGHT_DRAWS and not calm:
+                roll = rng.uniform(-np.pi, np.pi)
             pose = np.eye(4)
-            pose[:3, :3] = rotation
-            pose[:3, 3] = spot - rotation @ handle.hole
+            pose[:3, :3] = _turn_onto(through, roll) @ _turn_onto(axis, 0.0).T
+            pose[:3, 3] = spot - pose[:3, :3] @ handle.hole
             yield pose
 
     def well_placed(self, episode: Episode) -> Verdict:
@@ -84,6 +96,13 @@ class MugTask(Task):
         if low < self.hanger.foot_height + 0.02:
             return Verdict(False, f"the mug does not hang: its lowest point is at {low:.3f} m")
         return Verdict(True, f"the mug hangs {low:.3f} m above the table")
+
+
+def _upright_roll(through: Float[np.ndarray, "3"], axis: Float[np.ndarray, "3"]) -> float:
+    """The turn about `through` that brings the mug's z axis nearest to upwards."""
+    mug_up = _turn_onto(axis, 0.0).T @ np.array([0.0, 0.0, 1.0])
+    quarter = [_turn_onto(through, turn) @ mug_up for turn in (0.0, np.pi / 2)]
+    return float(np.arctan2(quarter[1][2], quarter[0][2]))
 
 
 def _turn_onto(axis: Float[np.ndarray, "3"], roll: float) -> Float[np.ndarray, "3 3"]:

@@ -20,8 +20,12 @@ _RESETS = 60
 """Layouts that are tried until one comes to rest as meant and can be solved."""
 _GRASP_TRIES, _RESET_TRIES = 150, 40
 """Grasps that the oracle draws when it acts, and when a reset asks whether there is one."""
-_GOAL_DRAWS, _GOAL_TRIES = 60, 8
+_ALIKE_TRIES = 6
+"""Grasps that are nearly alike are not worth more."""
+_GOAL_DRAWS, _GOAL_TRIES = 100, 8
 """Goals that are drawn, and how many of those that the object fits into the robot tries."""
+_PLACE_ROUNDS = 10
+"""How often that is done before the oracle gives up with the object in its hand."""
 
 
 class Task(ABC):
@@ -49,7 +53,7 @@ class Task(ABC):
         """Endless random T_item_gripper."""
 
     @abstractmethod
-    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
+    def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """Endless random T_scene_item of an object that is about to be released."""
 
     @abstractmethod
@@ -141,31 +145,43 @@ class Task(ABC):
         world = episode.world
         item = world.item_pose
         grasps = self.grasps(world.item.thing, rng, variant)
+        if variant is Variant.LOWVAR:
+            tries = min(tries, _ALIKE_TRIES)
         for _ in range(tries):
             grasp = next(grasps)
             pose = item @ grasp
             if not episode.feasible(pose, "pick"):
                 continue
             held = np.linalg.inv(grasp)
-            if self._some_goal(episode, held, rng, OPENING / 8) is not None:
+            if self._some_goal(episode, held, rng, variant, OPENING / 8) is not None:
                 return pose
         return episode.known_pick if variant is Variant.DEFAULT else None
 
-    def oracle_place(self, episode: Episode, rng: np.random.Generator | None = None) -> Pose | None:
+    def oracle_place(
+        self,
+        episode: Episode,
+        rng: np.random.Generator | None = None,
+        variant: Variant = Variant.DEFAULT,
+    ) -> Pose | None:
         """A random feasible T_scene_gripper that releases the held object well, or None."""
         rng = episode.rng if rng is None else rng
         world = episode.world
         held = np.linalg.inv(world.hand_pose) @ world.item_pose
-        for _ in range(4):
-            pose = self._some_goal(episode, held, rng, None)
+        for _ in range(_PLACE_ROUNDS):
+            pose = self._some_goal(episode, held, rng, variant, None)
             if pose is not None:
                 return pose
         return None
 
     def _some_goal(
-        self, episode: Episode, held: Pose, rng: np.random.Generator, gap: float | None
+        self,
+        episode: Episode,
+        held: Pose,
+        rng: np.random.Generator,
+        variant: Variant,
+        gap: float | None,
     ) -> Pose | None:
-        goals = self.goals(episode, rng)
+        goals = self.goals(episode, rng, variant)
         tries = 0
         for _ in range(_GOAL_DRAWS):
             goal = next(goals)
@@ -189,7 +205,7 @@ def run_oracle(episode: Episode, variant: Variant = Variant.DEFAULT) -> Verdict:
     verdict = episode.pick(pick)
     if not verdict:
         return Verdict(False, f"pick: {verdict.reason}")
-    place = task.oracle_place(episode)
+    place = task.oracle_place(episode, variant=variant)
     if place is None:
         return Verdict(False, "place: the oracle found no feasible pose")
     verdict = episode.place(place)

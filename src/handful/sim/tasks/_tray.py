@@ -9,7 +9,7 @@ import numpy as np
 from handful.sim.objects import Pose, Thing, TrayShape
 from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._task import Task
-from handful.sim.tasks._types import Verdict
+from handful.sim.tasks._types import Variant, Verdict
 
 _DROP = 0.0025
 """Metres above the tray where the object is let go."""
@@ -28,7 +28,7 @@ class TrayTask(Task):
         """Always the same tray; its pose is what varies."""
         return self._tray_thing
 
-    def goals(self, episode: Episode, rng: np.random.Generator) -> Iterator[Pose]:
+    def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """Upright over the tray, any way round, with all of its foot on the tray; endless."""
         world, tray = episode.world, self.tray
         foot = world.item.thing.vertices
@@ -36,7 +36,8 @@ class TrayTask(Task):
         room = np.maximum(np.array([tray.length, tray.width]) / 2 - tray.edge - size - 0.006, 0.0)
         while True:
             yaw = rng.uniform(-np.pi, np.pi)
-            spot = rng.uniform(-1.0, 1.0, size=2) * np.minimum(room, 0.04)
+            spread = 0.005 if variant is Variant.LOWVAR else 0.04
+            spot = rng.uniform(-1.0, 1.0, size=2) * np.minimum(room, spread)
             pose = np.eye(4)
             pose[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
             pose[:3, 3] = (*spot, tray.floor + _DROP)
