@@ -99,12 +99,22 @@ def _sync_folder(folder: str) -> None:
 def staged_folder(folder: StrPath) -> Iterator[Path]:
     """A folder to fill beside `folder`, which it replaces once the block has succeeded.
 
-    A full disk, an error or Ctrl-C leaves what was there before; nothing half-written stays.
+    A full disk, an error or Ctrl-C leaves what was there before; nothing half-written stays. A
+    symbolic link is followed, so that it stays one.
 
     Raises:
-        FileFormatError: The operating system refuses.
+        FileFormatError: The operating system refuses, or the folder is the one being worked in.
     """
-    target = Path(folder)
+    try:
+        target = Path(os.path.realpath(folder))
+        if Path.cwd().is_relative_to(target):
+            raise FileFormatError(
+                f"{target}: is where you are now and cannot be replaced: name a folder in it."
+            )
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{os.fspath(folder)!r}: is not a usable path: {error}.") from error
     staging = _hidden_sibling(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,8 @@ Manifests, pose files and model configurations are all read through `read_json` 
 from __future__ import annotations
 
 import json
-import math
+import sys
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -76,8 +77,8 @@ class Fields:
     def number(self, name: str, default: float | None = None) -> float:
         """A finite number field."""
         value = self._take(name, (int, float), "a number", default)
-        if not math.isfinite(value):
-            raise self._error(f"{self.address}: field {name!r} is {value}: need a finite number.")
+        if not abs(value) <= sys.float_info.max:  # float() cannot hold larger whole numbers
+            raise self._error(f"{self.address}: field {name!r} is too large: need a finite number.")
         return float(value)
 
     def items(self, name: str) -> list[tuple[str, Any]]:
@@ -131,7 +132,6 @@ def _no_constant(name: str) -> Any:
 def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"field {twice!r} stands twice in one object")
     return fields

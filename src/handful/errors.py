@@ -7,7 +7,11 @@ line prints the message alone; a traceback means a bug in `handful`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+_LONGEST_NAME = 100
+"""Characters of a wrong name that a message shows; a file may hold one of any length."""
 
 
 class HandfulError(Exception):
@@ -67,6 +71,16 @@ def unknown_name_message(kind: str, name: str, valid: Iterable[str]) -> str:
         valid: The names that exist.
     """
     names = sorted(valid)
+    name = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
     nearest = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     return f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}."
+
+
+@contextmanager
+def errors_at(address: object) -> Iterator[None]:
+    """Put an address (file, field, line) before the message of a `HandfulError` in the block."""
+    try:
+        yield
+    except HandfulError as error:
+        raise type(error)(f"{address}: {error}") from error

@@ -73,7 +73,8 @@ def bumps(
 @pytest.mark.parametrize("norm", ["squared", "irrepwise_l1"])
 def test_search_finds_every_mode(queries, norm):
     energy, modes = bumps(queries, torch.float32, norm)
-    found = ExhaustiveSearch().sample(energy, WORKSPACE, 40, seeded())
+    # The second norm has kinks: its minima need more steps to be met within 5 mm.
+    found = ExhaustiveSearch(refine_steps=20).sample(energy, WORKSPACE, 40, seeded())
     assert mode_coverage(found.poses, modes, angle=0.1, distance=0.005) == 1.0
     assert found.poses.dtype == torch.float32
     check_pose(found.poses)

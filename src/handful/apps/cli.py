@@ -5,7 +5,9 @@ Heavy packages are imported inside the commands, so that `--help` answers at onc
 
 from __future__ import annotations
 
+import io
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import handful
+from handful._files import atomic_write_bytes
 from handful.errors import HandfulError, OptionError
 
 if TYPE_CHECKING:
@@ -31,8 +34,8 @@ app = typer.Typer(
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
 
-console = Console()
-problems = Console(stderr=True)
+console = Console(emoji=False)
+problems = Console(stderr=True, emoji=False)
 
 INTERRUPTED = 130
 
@@ -103,7 +106,7 @@ def import_edf_command(
     """
     from handful.demos import import_edf
 
-    with console.status(f"Reading {source}"):
+    with console.status(escape(f"Reading {source}")):
         demos = import_edf(source, scale=scale)
     _save(demos, out, overwrite)
 
@@ -128,7 +131,7 @@ def import_npz_command(
     """
     from handful.demos import Gripper, import_npz
 
-    with console.status(f"Reading {source}"):
+    with console.status(escape(f"Reading {source}")):
         demos = import_npz(source, scale=scale, gripper=Gripper(tip, opening, axis))
     _save(demos, out, overwrite)
 
@@ -154,7 +157,7 @@ def import_clouds_command(
     """
     from handful.demos import Gripper, import_posed_clouds
 
-    with console.status(f"Reading {folder}"):
+    with console.status(escape(f"Reading {folder}")):
         gripper = Gripper(tip, opening, axis)
         demos = import_posed_clouds(folder, poses, scale=scale, gripper=gripper)
     _save(demos, out, overwrite)
@@ -174,7 +177,7 @@ def show(
     """
     from handful.demos import load_demos
 
-    with console.status(f"Reading {demos}"):
+    with console.status(escape(f"Reading {demos}")):
         loaded = load_demos(demos)
     _describe(loaded)
     folder = demos if demos.is_dir() else demos.parent
@@ -201,8 +204,8 @@ def demo(
     _describe(loaded)
     _draw(loaded, out / "demos.png", most=10)
     console.print(
-        f"\nWhat happened: ten demonstrations of hanging a mug were made, stored in {out / 'demos'}"
-        "\nand drawn. Any viewer opens their PLY clouds; demos.json holds the gripper poses."
+        "\nWhat happened: ten demonstrations of hanging a mug were made, stored in "
+        f"{escape(str(out / 'demos'))}\nand drawn. Any viewer opens their PLY clouds; demos.json holds the gripper poses."
         "\nWhat to try next: look at the picture, then bring your own with `handful import --help`."
     )
 
@@ -210,10 +213,11 @@ def demo(
 def _save(demos: DemoSet, out: Path, overwrite: bool) -> None:
     from handful.demos import save_demos
 
-    with console.status(f"Writing {out}"):
+    with console.status(escape(f"Writing {out}")):
         folder = save_demos(demos, out, overwrite=overwrite)
     _describe(demos)
-    console.print(f"Written to {folder}. Look at it: handful show {folder}", soft_wrap=True)
+    look = f"handful show {shlex.quote(str(folder))}"
+    console.print(escape(f"Written to {folder}. Look at it: {look}"), soft_wrap=True)
 
 
 def _describe(demos: DemoSet) -> None:
@@ -228,6 +232,15 @@ def _describe(demos: DemoSet) -> None:
                 demonstration.name, step.name, f"{len(step.scene):,}", grasp, str(len(step.targets))
             )
     console.print(table)
+    dropped = sum(
+        cloud.dropped
+        for demonstration in demos
+        for step in demonstration.steps
+        for cloud in (step.scene, step.grasp)
+        if cloud is not None
+    )
+    if dropped:
+        console.print(f"{dropped:,} points held NaN and were left out.")
 
 
 def _draw(demos: DemoSet, picture: Path, most: int) -> None:
@@ -237,14 +250,14 @@ def _draw(demos: DemoSet, picture: Path, most: int) -> None:
         raise OptionError(f"{picture}: pictures are written as .png or .jpg.")
     with console.status("Drawing"):
         image = picture_of_demos(demos, max_demos=most)
+        content = io.BytesIO()
+        image.save(content, "PNG" if picture.suffix.lower() == ".png" else "JPEG")
         try:
             picture.parent.mkdir(parents=True, exist_ok=True)
-            image.save(picture)
         except OSError as error:
-            raise OptionError(
-                f"{picture}: cannot be written: {error.strerror or error}."
-            ) from error
-    console.print(f"Picture: {picture}", soft_wrap=True)
+            raise OptionError(f"{picture}: cannot be written: {error.strerror}.") from error
+        atomic_write_bytes(picture, content.getvalue())
+    console.print(escape(f"Picture: {picture}"), soft_wrap=True)
 
 
 class _Interrupted(BaseException):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Shaped, UInt8
 
-from handful.clouds._cloud import Box, PointCloud, concatenate
-from handful.errors import CloudShapeError, EmptyCloudError
+from handful.clouds._cloud import Box, PointCloud
+from handful.errors import CloudColorError, CloudShapeError, EmptyCloudError
 from handful.geometry import check_pose
 
 MILLIMETRE = 1e-3
@@ -76,12 +76,13 @@ class RgbdView:
                 f"depth image is {self.depth.dtype}: need floats in metres, or uint16 millimetres."
             )
         if self.color is not None and (
-            self.color.shape[:2] != size or self.color.dtype != np.uint8
+            self.color.shape != (*size, 3) or self.color.dtype != np.uint8
         ):
             raise CloudShapeError(
                 f"colour image is {self.color.dtype} {self.color.shape}: need uint8 {(*size, 3)}."
             )
-        check_pose(torch.as_tensor(self.T_scene_camera), name="T_scene_camera")
+        pose = np.array(self.T_scene_camera, dtype=np.float64)
+        check_pose(torch.from_numpy(pose), name="T_scene_camera")
 
 
 def cloud_from_rgbd(
@@ -100,18 +101,26 @@ def cloud_from_rgbd(
     listed = [views] if isinstance(views, RgbdView) else list(views)
     if not listed:
         raise EmptyCloudError("cloud_from_rgbd needs at least one view; got none.")
-    parts = [part for view in listed if (part := _view_points(view, workspace)) is not None]
-    if not parts:
+    colored = sum(view.color is not None for view in listed)
+    if 0 < colored < len(listed):
+        raise CloudColorError(
+            f"{colored} of {len(listed)} views have colour: give an image to all of them, or None."
+        )
+    seen = [_seen(view, workspace) for view in listed]
+    points, colors = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+    if len(points) < 2:
         where = f" inside the workspace {workspace.lower}..{workspace.upper}" if workspace else ""
         raise EmptyCloudError(
             f"none of {len(listed)} depth images has a valid pixel{where}: check the depth unit, "
             "the camera poses and the workspace."
         )
-    return concatenate(parts)
+    return PointCloud(points, colors if listed[0].color is not None else None)
 
 
-def _view_points(view: RgbdView, workspace: Box | None) -> PointCloud | None:
-    """The valid pixels of one view in the scene frame, or None when fewer than two are left."""
+def _seen(
+    view: RgbdView, workspace: Box | None
+) -> tuple[Float[np.ndarray, "seen 3"], UInt8[np.ndarray, "seen 3"]]:
+    """The valid pixels of one view in the scene frame, and their colours; black without."""
     depth = _depth_in_metres(view.depth)
     row, column = np.nonzero(np.isfinite(depth) & (depth > 0))
     z = depth[row, column]
@@ -120,13 +129,12 @@ def _view_points(view: RgbdView, workspace: Box | None) -> PointCloud | None:
     points = np.concatenate([ray * z[:, None], z[:, None]], axis=1)
     motion = np.asarray(view.T_scene_camera, dtype=np.float64)
     points = points @ motion[:3, :3].T + motion[:3, 3]
-    colors = None if view.color is None else view.color[row, column]
-    if workspace is not None:
-        inside = workspace.contains(points)
-        points, colors = points[inside], None if colors is None else colors[inside]
-    if len(points) < 2:
-        return None
-    return PointCloud(points, colors)
+    image = np.zeros((*depth.shape, 3), np.uint8) if view.color is None else view.color
+    colors = image[row, column]
+    if workspace is None:
+        return points, colors
+    inside = workspace.contains(points)
+    return points[inside], colors[inside]
 
 
 def _depth_in_metres(

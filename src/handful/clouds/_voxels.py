@@ -36,10 +36,12 @@ def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
 def _cell_numbers(points: Points, size: float) -> Int[np.ndarray, "points"]:
     """One integer per point that is the same exactly for points of the same cell."""
     low = points.min(axis=0).astype(np.float64)
-    index = np.floor((points - low) / size).astype(np.int64)
-    shape = index.max(axis=0) + 1
-    if float(shape[0]) * float(shape[1]) * float(shape[2]) > 2.0**62:
+    cells = np.floor((points - low) / size)
+    shape = cells.max(axis=0) + 1.0
+    if not np.prod(shape) < 2.0**62:
         raise OptionError(
-            f"voxel size {size} m gives {' x '.join(map(str, shape))} cells: use a larger one."
+            f"voxel size {size} m gives {' x '.join(f'{n:.4g}' for n in shape)} cells: use a "
+            "larger one."
         )
+    index, shape = cells.astype(np.int64), shape.astype(np.int64)
     return (index[:, 0] * shape[1] + index[:, 1]) * shape[2] + index[:, 2]

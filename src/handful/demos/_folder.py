@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from handful._files import atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
-from handful.clouds import PointCloud, read_cloud, write_cloud
+from handful.clouds import PointCloud, write_cloud
+from handful.demos._cloud_folder import CloudFolder
 from handful.demos._poses import pose_from_json
 from handful.demos._types import Demonstration, DemoSet, Gripper, Step
-from handful.errors import DemoError, HandfulError
+from handful.errors import DemoError, errors_at
 
 MANIFEST = "demos.json"
 FORMAT = "handful-demos"
@@ -45,12 +44,13 @@ def load_demos(folder: str | Path) -> DemoSet:
     _check_version(fields)
     description = fields.text("description", "")
     gripper = _read_gripper(fields) if fields.has("gripper") else Gripper()
+    clouds = CloudFolder(manifest.parent)
     demonstrations = tuple(
-        _read_demonstration(value, address, manifest.parent)
+        _read_demonstration(value, address, clouds)
         for address, value in fields.items("demonstrations")
     )
     fields.done()
-    with _at(manifest):
+    with errors_at(manifest):
         return DemoSet(demonstrations, gripper, description)
 
 
@@ -101,48 +101,35 @@ def _read_gripper(fields: Fields) -> Gripper:
     opening = values.number("opening", default.opening)
     axis = values.text("axis", default.axis)
     values.done()
-    with _at(address):
+    with errors_at(address):
         return Gripper(tip, opening, axis)
 
 
-def _read_demonstration(value: Any, address: str, root: Path) -> Demonstration:
+def _read_demonstration(value: Any, address: str, clouds: CloudFolder) -> Demonstration:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
-    steps = tuple(_read_step(step, where, root) for where, step in fields.items("steps"))
+    steps = tuple(_read_step(step, where, clouds) for where, step in fields.items("steps"))
     fields.done()
-    with _at(address):
+    with errors_at(address):
         return Demonstration(name, steps)
 
 
-def _read_step(value: Any, address: str, root: Path) -> Step:
+def _read_step(value: Any, address: str, clouds: CloudFolder) -> Step:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
-    scene = _read_member(fields, "scene", root)
-    grasp = _read_member(fields, "grasp", root) if fields.has("grasp") else None
+    scene = _read_member(fields, "scene", clouds)
+    grasp = _read_member(fields, "grasp", clouds) if fields.has("grasp") else None
     targets = [pose_from_json(pose, where) for where, pose in fields.items("targets")]
     fields.done()
-    with _at(address):
+    with errors_at(address):
         return Step(name, scene, targets, grasp)
 
 
-def _read_member(fields: Fields, name: str, root: Path) -> PointCloud:
-    """Read a cloud of the folder; a path that leads out of the folder is refused."""
-    relative = fields.text(name)
-    where = f"{fields.address}: field {name!r}"
-    path = root / relative
-    if Path(relative).is_absolute() or not path.resolve().is_relative_to(root.resolve()):
+def _read_member(fields: Fields, name: str, clouds: CloudFolder) -> PointCloud:
+    relative, where = fields.text(name), f"{fields.address}: field {name!r}"
+    if Path(relative).is_absolute():
         raise DemoError(f"{where}: {relative!r} leads out of the demonstration folder.")
-    with _at(where):
-        return read_cloud(path)
-
-
-@contextmanager
-def _at(address: object) -> Iterator[None]:
-    """Put the address before the message of whatever error the block raises."""
-    try:
-        yield
-    except HandfulError as error:
-        raise type(error)(f"{address}: {error}") from error
+    return clouds.read(relative, where)
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -181,7 +168,8 @@ def _write_step(step: Step, folder: str, root: Path) -> dict[str, Any]:
 def _readable_json(manifest: dict[str, Any]) -> str:
     """Indented JSON with each row of numbers on one line."""
     text = json.dumps(manifest, indent=2)
-    return re.sub(r"\[\s+([-+.\deE,\s]+?)\s+\]", _on_one_line, text) + "\n"
+    # A line end stands in no text of JSON, so that only lists begin like this.
+    return re.sub(r"\[\n\s*([-+.\deE,\s]+?)\s+\]", _on_one_line, text) + "\n"
 
 
 def _on_one_line(row: re.Match[str]) -> str:

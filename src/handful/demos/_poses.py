@@ -57,13 +57,17 @@ def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
 
 
 def numbers(value: Any, shape: tuple[int, ...], address: str) -> Float[np.ndarray, "..."]:
-    """The value as finite float64 numbers of that shape."""
+    """The value as finite float64 numbers of that shape; text that looks like numbers is none."""
     try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise DemoError(f"{address}: not numbers: need shape {list(shape)}.") from error
+    if array.dtype.kind not in "fiu":
+        found = repr(value)
+        found = found if len(found) <= 100 else found[:97] + "..."
+        raise DemoError(f"{address}: {found} is not numbers: need shape {list(shape)}.")
     if array.shape != shape:
         raise DemoError(f"{address}: has shape {list(array.shape)}: need {list(shape)}.")
     if not np.isfinite(array).all():
         raise DemoError(f"{address}: {array.tolist()} holds NaN or infinity.")
-    return array
+    return array.astype(np.float64)

@@ -18,6 +18,9 @@ from handful.geometry import check_pose
 STEP_NAMES = ("pick", "place")
 """The steps of a pick-and-place task, in the order a robot does them."""
 
+MAX_TARGET_GAP = 20.0
+"""Metres from a target to the scene's bounding box; what is farther was meant in millimetres."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -71,7 +74,7 @@ class Step:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "scene", scene)
         object.__setattr__(self, "grasp", grasp)
-        object.__setattr__(self, "targets", _checked_targets(targets, name))
+        object.__setattr__(self, "targets", _checked_targets(targets, name, scene))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +154,9 @@ class DemoSet:
         return [demonstration.step(name) for demonstration in self]
 
 
-def _checked_targets(targets: Any, step: str) -> Float[np.ndarray, "targets 4 4"]:
+def _checked_targets(
+    targets: Any, step: str, scene: PointCloud
+) -> Float[np.ndarray, "targets 4 4"]:
     try:
         poses = np.array(targets, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -166,5 +171,19 @@ def _checked_targets(targets: Any, step: str) -> Float[np.ndarray, "targets 4 4"
         check_pose(torch.from_numpy(poses))
     except GeometryError as error:
         raise DemoError(f"step {step!r}: target pose: {error}") from error
+    _check_near(poses[:, :3, 3], step, scene)
     poses.flags.writeable = False
     return poses
+
+
+def _check_near(positions: Float[np.ndarray, "targets 3"], step: str, scene: PointCloud) -> None:
+    """Refuse a target that is farther from the scene than any arm reaches."""
+    low, high = scene.bounds
+    gap = np.linalg.norm(positions - positions.clip(low, high), axis=1)
+    worst = int(gap.argmax())
+    if gap[worst] > MAX_TARGET_GAP:
+        raise DemoError(
+            f"step {step!r}: target pose [{worst}] is at {positions[worst].tolist()}, "
+            f"{gap[worst]:.4g} m from the scene: at most {MAX_TARGET_GAP:g} m makes sense. Give "
+            "positions in metres, in the frame of the scene cloud."
+        )

@@ -18,12 +18,12 @@ _TERMS = 10
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(_TERMS)]
 _SINC_DEFECT = [(-1) ** k / math.factorial(2 * k + 3) for k in range(_TERMS)]
 _ARCTAN = [(-1) ** k / (2 * k + 1) for k in range(_TERMS)]
-# |B_2n| / (2n)! = 2 ζ(2n) / (2π)^2n, with B the Bernoulli numbers.
-_COT_DEFECT = [
+# |B_2n| / (2n)! = 2 ζ(2n) / (2π)^2n, with B the Bernoulli numbers; for small n ζ
+# converges too slowly to be summed.
+_COT_DEFECT = [1.0 / 12.0, 1.0 / 720.0, 1.0 / 30240.0] + [
     2.0 * sum(j ** (-2.0 * n) for j in range(1, 200)) / (2.0 * math.pi) ** (2 * n)
-    for n in range(2, _TERMS + 4)
+    for n in range(4, _TERMS + 4)
 ]
-_COT_DEFECT.insert(0, 1.0 / 12.0)
 
 
 def sinc_of_square(t: Float[Tensor, "*batch"]) -> Float[Tensor, "*batch"]:

@@ -9,7 +9,7 @@ from torch import nn
 
 from handful.clouds import PointCloud
 from handful.models._energy import MatchEnergy
-from handful.models._field import DescriptorField, EncoderConfig
+from handful.models._field import DescriptorField, EncoderConfig, Field
 from handful.models._queries import PickQueries
 from handful.nn import Types
 
@@ -55,8 +55,12 @@ class PickModel(nn.Module):
 
     def forward(self, scene: PointCloud) -> MatchEnergy:
         """The energy of gripper poses in a scene; the scene is encoded once, here."""
+        return self.energy(self.key_field(scene))
+
+    def energy(self, key: Field) -> MatchEnergy:
+        """The energy of gripper poses in a scene whose key field is known."""
         return MatchEnergy(
-            self.key_field(scene),
+            key,
             self.queries(),
             self.key_field.types,
             self.config.norm,

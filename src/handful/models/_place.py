@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from handful.clouds import PointCloud
-from handful.models._energy import MatchEnergy
-from handful.models._field import DescriptorField, EncoderConfig
+from handful.models._energy import MatchEnergy, QueryPoints
+from handful.models._field import DescriptorField, EncoderConfig, Field
 from handful.models._queries import GraspQueries, GraspQueryConfig
 from handful.nn import Types
 
@@ -57,8 +57,12 @@ class PlaceModel(nn.Module):
         queries = self.queries(grasp)
         if not self.training:
             queries = queries.strongest(self.config.strongest)
+        return self.energy(self.key_field(scene), queries)
+
+    def energy(self, key: Field, queries: QueryPoints) -> MatchEnergy:
+        """The energy of gripper poses for a key field and query points that are known."""
         return MatchEnergy(
-            self.key_field(scene),
+            key,
             queries,
             self.key_field.types,
             self.config.norm,

@@ -105,7 +105,10 @@ class GraspQueries(nn.Module):
     def forward(self, grasp: PointCloud) -> QueryPoints:
         """Query points with normalised weights (eq. normalize)."""
         encoded = self.encode(grasp)
-        points = self.draw(encoded)
+        return self.describe(encoded, self.draw(encoded))
+
+    def describe(self, encoded: EncodedCloud, points: WeightedPoints) -> QueryPoints:
+        """Query points with their descriptors and weights that add up to one (eq. normalize)."""
         descriptors = self._descriptor_head.prepare(encoded)(points.positions)
         return QueryPoints(points.positions, points.logits.softmax(0), descriptors)
 

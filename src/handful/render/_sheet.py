@@ -58,7 +58,7 @@ def tile(
         images: At least one; each cell is as large as the largest.
         columns: Images per row.
         captions: One per image.
-        title: A line over the whole sheet.
+        title: Over the whole sheet; in several lines where it is longer than the sheet is wide.
         gap: White between images and around them, pixels.
 
     Raises:
@@ -72,13 +72,15 @@ def tile(
     width, height = (max(getattr(image, side) for image in images) for side in ("width", "height"))
     letter, heading = max(12, round(height / 22)), max(16, round(height / 15))
     line = round(1.6 * letter) if captions else 0
-    top = gap + (round(1.9 * heading) if title else 0)
     rows = -(-len(images) // columns)
-    size = (gap + columns * (width + gap), top + rows * (height + line + gap))
+    across = gap + columns * (width + gap)
+    headline = _wrapped(title, _font(heading), across - 2 * gap)
+    top = gap + (round((0.6 + 1.3 * len(headline)) * heading) if title else 0)
+    size = (across, top + rows * (height + line + gap))
     sheet = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(sheet)
-    if title:
-        draw.text((gap, gap), title, font=_font(heading), fill=INK)
+    for number, text in enumerate(headline):
+        draw.text((gap, gap + round(1.3 * heading) * number), text, _font(heading), fill=INK)
     for number, image in enumerate(images):
         row, column = divmod(number, columns)
         x, y = gap + column * (width + gap), top + row * (height + line + gap)
@@ -86,6 +88,18 @@ def tile(
             draw.text((x + 2, y + 2), captions[number], font=_font(letter), fill=INK)
         sheet.paste(image, (x, y + line))
     return sheet
+
+
+def _wrapped(text: str, font: Font, width: int) -> list[str]:
+    """The words of a text in lines of at most `width` pixels, or of one word."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and font.getlength(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _font(size: int) -> Font:

@@ -12,6 +12,7 @@ from ._langevin import Langevin as Langevin
 from ._metropolis import MetropolisHastings as MetropolisHastings
 from ._paper import PaperSchedule as PaperSchedule
 from ._partition import lattice_log_partition as lattice_log_partition
+from ._partition import lattice_log_partitions as lattice_log_partitions
 from ._sampler import Kernel as Kernel
 from ._sampler import Sampler as Sampler
 from ._samples import PoseSamples as PoseSamples

@@ -49,19 +49,20 @@ def _slab_minima(
     energies: Float[Tensor, "rotations x y z"], neighbours: Int[Tensor, "rotations near"]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Energy, rotation and cell within the slab of its local minima."""
-    flat = energies.flatten(1)
-    every = max(1, flat.numel() // _SUBSAMPLE)
-    ceiling = flat.flatten()[::every].quantile(_LOWEST)
-    turn, cell = (flat <= ceiling).nonzero().unbind(1)
-    value = flat[turn, cell]
+    flat = energies.flatten()
+    every = max(1, len(flat) // _SUBSAMPLE)
+    ceiling = flat[::every].quantile(_LOWEST)
+    place = (flat <= ceiling).nonzero().squeeze(1)
+    value = flat[place]
     _, x, y, z = energies.shape
     for stride, size in ((y * z, x), (z, y), (1, z)):
-        place = cell // stride % size
-        lower = torch.where(place > 0, cell - stride, cell)
-        upper = torch.where(place < size - 1, cell + stride, cell)
-        low = (value <= flat[turn, lower]) & (value <= flat[turn, upper])
-        value, turn, cell = value[low], turn[low], cell[low]
-    low = value <= flat[neighbours[turn], cell[:, None]].amin(1)
+        along = place // stride % size
+        lower = flat[place - stride * (along > 0)]
+        upper = flat[place + stride * (along < size - 1)]
+        low = (value <= lower) & (value <= upper)
+        value, place = value[low], place[low]
+    turn, cell = place // (x * y * z), place % (x * y * z)
+    low = value <= flat[neighbours[turn] * (x * y * z) + cell[:, None]].amin(1)
     return value[low], turn[low], cell[low]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -34,25 +35,42 @@ def lattice_log_partition(energy: MatchEnergy, lattice: PoseLattice) -> Float[Te
     Raises:
         OptionError: There is not exactly one query point; for more, see `ExhaustiveSampler`.
     """
-    require_match_energy(energy, "lattice_log_partition")
-    if len(energy.queries) != 1:
+    if len(require_match_energy(energy, "lattice_log_partition").queries) != 1:
         raise OptionError(
             f"lattice_log_partition is exact for one query point and got {len(energy.queries)}: "
             "keep the strongest (queries.strongest(1)), or use ExhaustiveSampler."
         )
-    scores = QueryScores.of(energy, 0, lattice.rotations)
+    return _log_sum(energy, 0, energy.field(lattice.positions), lattice) + lattice.log_cell
+
+
+def lattice_log_partitions(energy: MatchEnergy, lattice: PoseLattice) -> Float[Tensor, "queries"]:
+    """Log Z_i of every query point by itself, with weight one; differentiable.
+
+    The key field is evaluated once for all of them. See `lattice_log_partition`; the lattice's
+    positions are x = T q_i for each query point i in turn.
+    """
+    require_match_energy(energy, "lattice_log_partitions")
+    queries = energy.queries
+    alone = replace(energy, queries=replace(queries, weights=torch.ones_like(queries.weights)))
     keys = energy.field(lattice.positions)
+    sums = [_log_sum(alone, index, keys, lattice) for index in range(len(queries))]
+    return torch.stack(sums) + lattice.log_cell
+
+
+def _log_sum(
+    energy: MatchEnergy, index: int, keys: Float[Tensor, "positions dim"], lattice: PoseLattice
+) -> Float[Tensor, ""]:
+    """Log of the sum of exp(-E_i) over the lattice."""
+    scores = QueryScores.of(energy, index, lattice.rotations)
     if energy.norm == "squared":
-        total: Tensor = _LogSumExp.apply(scores.key_side(keys), scores.rotation_side())
-    else:
-        rows = rows_at_once(len(lattice.rotations))
-        parts = [
-            checkpoint(lambda block: (-scores.energies(block)).flatten().logsumexp(0), block,
-                       use_reentrant=False)
-            for block in keys.split(rows)
-        ]  # fmt: skip
-        total = torch.stack(parts).logsumexp(0)
-    return total + lattice.log_cell
+        return _LogSumExp.apply(scores.key_side(keys), scores.rotation_side())
+    rows = rows_at_once(len(lattice.rotations))
+    parts = [
+        checkpoint(lambda block: (-scores.energies(block)).flatten().logsumexp(0), block,
+                   use_reentrant=False)
+        for block in keys.split(rows)
+    ]  # fmt: skip
+    return torch.stack(parts).logsumexp(0)
 
 
 class _LogSumExp(torch.autograd.Function):

@@ -19,7 +19,7 @@ MODE_ANGLE = 0.5
 MODE_DISTANCE = 0.03
 """Metres."""
 
-_NEAR_ROWS = 512
+_NEAR_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ def distinct_poses(
     kept: list[int] = []
     alive = np.ones(len(order), dtype=bool)
     for start in range(0, len(order), _NEAR_ROWS):
+        if limit is not None and len(kept) >= limit:
+            break
         # What a block of poses is near to, all at once; then one pose after the other.
         block = slice(start, start + _NEAR_ROWS)
         near = (quats[block] @ quats.mT).abs() > cosine

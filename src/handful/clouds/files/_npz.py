@@ -86,23 +86,37 @@ def read_npz(source: Source) -> RawCloud:
         raise source.error(f"the zip archive is damaged: {quoted(str(error))}.") from error
 
 
-def read_arrays(path: StrPath) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """All arrays of an NPZ file by name; objects are refused, and memory follows the file's size.
+def read_arrays(
+    path: StrPath, prefixes: tuple[str, ...] = ("",)
+) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """Arrays of an NPZ file by name; objects are refused, and memory follows the file's size.
 
     Args:
         path: The file.
+        prefixes: Arrays whose names begin otherwise are passed over, whatever they hold.
     """
     with open_source(path, max_points=MAX_ARRAY_BYTES) as source:
         try:
             with zipfile.ZipFile(source.file) as archive:
-                return {
-                    name: _read_array(source, archive, entry)
-                    for name, entry in _entries(archive).items()
-                }
+                return _read_all(source, archive, prefixes)
         except HandfulError:
             raise
         except _ZIP_ERRORS as error:
             raise source.error(f"the zip archive is damaged: {quoted(str(error))}.") from error
+
+
+def _read_all(
+    source: Source, archive: zipfile.ZipFile, prefixes: tuple[str, ...]
+) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The arrays, as long as they are not too large together: entries may share their bytes."""
+    arrays, total = {}, 0
+    for name, entry in _entries(archive).items():
+        if name.startswith(prefixes):
+            arrays[name] = _read_array(source, archive, entry)
+            total += arrays[name].nbytes
+            if total > MAX_ARRAY_BYTES:
+                raise source.error(f"the arrays take more than {MAX_ARRAY_BYTES} bytes together.")
+    return arrays
 
 
 def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

@@ -111,6 +111,10 @@ class Source:
 def open_source(path: StrPath, max_points: int) -> Iterator[Source]:
     """Open a regular file; whatever the operating system refuses is said in one sentence."""
     name = os.fspath(path)
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise FileFormatError(f"{name!r}: is not a usable path.") from error
     if "\0" in name:
         raise FileFormatError(f"{name!r}: is not a usable path.")
     try:

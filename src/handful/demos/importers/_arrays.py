@@ -20,9 +20,26 @@ from jaxtyping import Float
 from handful.clouds import PointCloud, read_arrays
 from handful.demos._poses import pose_matrix
 from handful.demos._types import STEP_NAMES, Demonstration, DemoSet, Gripper, Step
-from handful.errors import DemoError, HandfulError, OptionError
+from handful.errors import DemoError, OptionError, errors_at, unknown_name_message
 
 Arrays = Mapping[str, Any]
+
+STEP_PREFIXES = tuple(f"{step}_" for step in STEP_NAMES)
+"""Arrays with other names are the recorder's own affair and are passed over."""
+
+_ARRAY_NAMES = frozenset(
+    step + ending
+    for step in STEP_NAMES
+    for ending in (
+        "_scene_points",
+        "_scene_colors",
+        "_grasp_points",
+        "_grasp_colors",
+        "_target_poses",
+        "_target_pose_wxyz_xyz",
+        "_target_pose_xyzw_xyz",
+    )
+)
 
 
 def import_npz(
@@ -37,7 +54,8 @@ def import_npz(
     """
     check_scale(scale)
     files = source_files(Path(source), (".npz",))
-    return demo_set_from_arrays(((path, read_arrays(path)) for path in files), scale, gripper)
+    named = ((path, read_arrays(path, STEP_PREFIXES)) for path in files)
+    return demo_set_from_arrays(named, scale, gripper)
 
 
 def demo_set_from_arrays(
@@ -46,19 +64,20 @@ def demo_set_from_arrays(
     """A set of one demonstration for each file's arrays; errors name the file."""
     demonstrations = []
     for path, arrays in named:
-        try:
+        with errors_at(path):
             demonstrations.append(demonstration_from_arrays(path.stem, arrays, scale))
-        except HandfulError as error:
-            raise type(error)(f"{path}: {error}") from error
     return DemoSet(tuple(demonstrations), gripper or Gripper())
 
 
 def demonstration_from_arrays(name: str, arrays: Arrays, scale: float) -> Demonstration:
     """One demonstration from arrays named as this module's text says."""
+    for unknown in sorted(set(arrays) - _ARRAY_NAMES):
+        raise DemoError(unknown_name_message("array", unknown, _ARRAY_NAMES))
     present = [step for step in STEP_NAMES if f"{step}_scene_points" in arrays]
     if not present:
         raise DemoError(
-            f"no array 'pick_scene_points' or 'place_scene_points'; found {sorted(arrays)[:20]}."
+            "no array 'pick_scene_points' or 'place_scene_points'; of the names that begin with "
+            f"'pick_' or 'place_' found {sorted(arrays)}."
         )
     return Demonstration(name, tuple(_step(step, arrays, scale) for step in present))
 
@@ -83,7 +102,7 @@ def source_files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 def _natural_order(path: Path) -> list[Any]:
     parts = re.split(r"(\d+)", str(path))
-    return [int(part) if part.isdigit() else part for part in parts]
+    return [int(part) if part.isdecimal() else part for part in parts]
 
 
 def _step(step: str, arrays: Arrays, scale: float) -> Step:
@@ -96,10 +115,8 @@ def _step(step: str, arrays: Arrays, scale: float) -> Step:
 
 def _cloud(prefix: str, arrays: Arrays, scale: float) -> PointCloud:
     points, colors = np.asarray(arrays[f"{prefix}_points"]), arrays.get(f"{prefix}_colors")
-    try:
+    with errors_at(f"{prefix}_points"):
         return PointCloud(points * scale if scale != 1.0 else points, colors)
-    except HandfulError as error:
-        raise type(error)(f"{prefix}_points: {error}") from error
 
 
 def _targets(step: str, arrays: Arrays) -> Float[np.ndarray, "targets 4 4"]:
@@ -111,7 +128,9 @@ def _targets(step: str, arrays: Arrays) -> Float[np.ndarray, "targets 4 4"]:
         if name in arrays:
             rows = _rows(arrays[name], (7,), name)
             return np.stack([pose_matrix(r[4:], r[:4], f"quat_{order}", name) for r in rows])
-    raise DemoError(f"no array {matrices!r} or '{step}_target_pose_wxyz_xyz'.")
+    raise DemoError(
+        f"no array {matrices!r}, '{step}_target_pose_wxyz_xyz' or '{step}_target_pose_xyzw_xyz'."
+    )
 
 
 def _rows(value: Any, shape: tuple[int, ...], name: str) -> Float[np.ndarray, "rows ..."]:

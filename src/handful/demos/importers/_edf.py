@@ -11,7 +11,12 @@ import numpy as np
 
 from handful.clouds import read_arrays
 from handful.demos._types import STEP_NAMES, DemoSet, Gripper
-from handful.demos.importers._arrays import check_scale, demo_set_from_arrays, source_files
+from handful.demos.importers._arrays import (
+    STEP_PREFIXES,
+    check_scale,
+    demo_set_from_arrays,
+    source_files,
+)
 from handful.demos.importers._tensor_pickle import read_tensor_pickle
 from handful.errors import DemoError, FileFormatError
 
@@ -31,7 +36,11 @@ def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
     check_scale(scale)
     files = source_files(Path(source), (".npz", ".gzip", ".gz"))
     named = (
-        (path, read_arrays(path) if path.suffix == ".npz" else _read_gzip(path)) for path in files
+        (
+            path,
+            read_arrays(path, STEP_PREFIXES) if path.suffix.lower() == ".npz" else _read_gzip(path),
+        )
+        for path in files
     )
     return demo_set_from_arrays(named, scale, EDF_GRIPPER)
 
@@ -59,9 +68,19 @@ def _named_arrays(sequence: Any) -> dict[str, Any]:
         if not isinstance(step, dict) or "target_poses" not in step:
             raise DemoError(f"step {index} has no 'target_poses'.")
         given = step.get("name")
-        name = given if given in STEP_NAMES else STEP_NAMES[index]
-        arrays[f"{name}_target_pose_wxyz_xyz"] = step["target_poses"]
+        name = given if isinstance(given, str) and given in STEP_NAMES else STEP_NAMES[index]
+        if f"{name}_target_pose_wxyz_xyz" in arrays:
+            raise DemoError(f"step {index} is the second one of the name {name!r}.")
+        arrays[f"{name}_target_pose_wxyz_xyz"] = _tensor(step, "target_poses", index)
         for key in ("scene_points", "scene_colors", "grasp_points", "grasp_colors"):
-            if np.size(step.get(key, ())):
+            if key in step and _tensor(step, key, index).size:
                 arrays[f"{name}_{key}"] = step[key]
     return arrays
+
+
+def _tensor(step: dict[Any, Any], key: str, index: int) -> np.ndarray[Any, np.dtype[Any]]:
+    """A tensor of a step. Lists are refused unseen: few bytes can make one that never ends."""
+    value = step[key]
+    if not isinstance(value, np.ndarray):
+        raise DemoError(f"step {index}: {key!r} is of type {type(value).__name__}: need a tensor.")
+    return value

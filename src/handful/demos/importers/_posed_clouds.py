@@ -19,11 +19,11 @@ import numpy as np
 from jaxtyping import Float
 
 from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
-from handful.clouds import PointCloud, read_cloud
+from handful.demos._cloud_folder import CloudFolder
 from handful.demos._poses import QUATERNION_ORDERS, pose_from_json, pose_matrix
 from handful.demos._types import Demonstration, DemoSet, Gripper, Step
 from handful.demos.importers._arrays import check_scale
-from handful.errors import DemoError, FileFormatError, unknown_name_message
+from handful.errors import DemoError, FileFormatError, errors_at, unknown_name_message
 
 _CSV_REQUIRED = ("demo", "step", "scene", "x", "y", "z", "qw", "qx", "qy", "qz")
 _CSV_COLUMNS = (*_CSV_REQUIRED, "grasp")
@@ -67,33 +67,25 @@ def import_posed_clouds(
     demonstrations: dict[str, dict[str, list[_PosedRow]]] = {}
     for row in rows:
         demonstrations.setdefault(row.demo, {}).setdefault(row.step, []).append(row)
-    clouds = _CloudFolder(Path(folder), scale)
+    clouds = CloudFolder(Path(folder), scale)
     return DemoSet(
         tuple(
-            Demonstration(name, tuple(_step(group, clouds, scale) for group in steps.values()))
+            _demonstration(name, list(steps.values()), clouds, scale)
             for name, steps in demonstrations.items()
         ),
         gripper or Gripper(),
     )
 
 
-class _CloudFolder:
-    """Reads clouds of one folder; a path that leads out of it is refused."""
-
-    def __init__(self, root: Path, scale: float) -> None:
-        if not root.is_dir():
-            raise DemoError(f"{root}: no such folder.")
-        self._root = root.resolve()
-        self._scale = scale
-
-    def read(self, relative: str, address: str) -> PointCloud:
-        path = (self._root / relative).resolve()
-        if not path.is_relative_to(self._root):
-            raise DemoError(f"{address}: {relative!r} leads out of {self._root}.")
-        return read_cloud(path, scale=self._scale)
+def _demonstration(
+    name: str, steps: list[list[_PosedRow]], clouds: CloudFolder, scale: float
+) -> Demonstration:
+    built = tuple(_step(rows, clouds, scale) for rows in steps)
+    with errors_at(steps[0][0].address):
+        return Demonstration(name, built)
 
 
-def _step(rows: list[_PosedRow], clouds: _CloudFolder, scale: float) -> Step:
+def _step(rows: list[_PosedRow], clouds: CloudFolder, scale: float) -> Step:
     first = rows[0]
     for row in rows[1:]:
         if (row.scene, row.grasp) != (first.scene, first.grasp):
@@ -105,10 +97,8 @@ def _step(rows: list[_PosedRow], clouds: _CloudFolder, scale: float) -> Step:
     targets[:, :3, 3] *= scale
     scene = clouds.read(first.scene, first.address)
     grasp = clouds.read(first.grasp, first.address) if first.grasp else None
-    try:
+    with errors_at(first.address):
         return Step(first.step, scene, targets, grasp)
-    except DemoError as error:
-        raise DemoError(f"{first.address}: {error}") from error
 
 
 def _read_csv(path: Path) -> list[_PosedRow]:
@@ -127,8 +117,12 @@ def _read_csv(path: Path) -> list[_PosedRow]:
 
 def _check_columns(path: Path, names: Any) -> None:
     for name in names:
+        if ";" in name or "\t" in name:
+            raise DemoError(f"{path}: the first line is {name[:48]!r}: separate cells by commas.")
         if name not in _CSV_COLUMNS:
             raise DemoError(f"{path}: {unknown_name_message('column', str(name), _CSV_COLUMNS)}")
+        if list(names).count(name) > 1:
+            raise DemoError(f"{path}: the first line has the column {name!r} more than once.")
     missing = [name for name in _CSV_REQUIRED if name not in names]
     if missing:
         raise DemoError(f"{path}: the first line lacks the columns {', '.join(missing)}.")
@@ -137,10 +131,17 @@ def _check_columns(path: Path, names: Any) -> None:
 def _csv_row(address: str, row: dict[str | Any, str | Any]) -> _PosedRow:
     if None in row or None in row.values():
         raise DemoError(f"{address}: has another number of cells than the first line.")
-    position = [row[name] for name in ("x", "y", "z")]
-    quaternion = [row[name] for name in ("qw", "qx", "qy", "qz")]
+    position = [_csv_number(address, row, name) for name in ("x", "y", "z")]
+    quaternion = [_csv_number(address, row, name) for name in ("qw", "qx", "qy", "qz")]
     pose = pose_matrix(position, quaternion, "quat_wxyz", address)
     return _PosedRow(address, row["demo"], row["step"], row["scene"], row.get("grasp", ""), pose)
+
+
+def _csv_number(address: str, row: dict[str | Any, str | Any], name: str) -> float:
+    try:
+        return float(row[name])
+    except ValueError as error:
+        raise DemoError(f"{address}: {name} is {row[name][:48]!r}: need a number.") from error
 
 
 def _read_json(path: Path) -> list[_PosedRow]:

@@ -5,10 +5,17 @@ pickle is a program; running one that came from elsewhere runs whatever its auth
 module interprets the few instructions that build strings, numbers, containers and tensors, and
 refuses every other one. Nothing is imported, looked up by name or called on the file's behalf:
 the names a tensor needs are matched as strings and answered by functions of this module.
+
+A pickle can also say "that one again" in two bytes, and so stand for values of any size. What a
+file may cost is therefore counted (`_Budget`), and nothing here walks through a value that the
+file has built: values are told apart by their type alone, and only texts and small numbers are
+hashed or shown.
 """
 
 from __future__ import annotations
 
+import io
+import math
 import pickletools
 import struct
 from collections.abc import Callable
@@ -21,6 +28,15 @@ from handful.errors import FileFormatError, UnsafeFileError
 
 MAX_DEPTH = 4
 """Tensor storages are pickles inside a pickle; no honest file nests them deeper."""
+
+MAX_INSTRUCTIONS = 200_000
+"""Of a whole file, storages included; a demonstration takes a few thousand."""
+
+MAX_GROWTH = 8
+"""Bytes of built data per byte of the file; a tensor that is stored as text takes two or three."""
+
+_KEY_BITS = 64
+_MAX_DIMENSIONS = 16
 
 _MARK = object()
 
@@ -40,6 +56,36 @@ _STORAGE_TYPES = {
     "IntStorage": "<i4",
     "LongStorage": "<i8",
 }
+
+
+@dataclass
+class _Budget:
+    """What is left of what a file may cost.
+
+    Attributes:
+        instructions: Still to be carried out, at most.
+        size: Bytes still to be built, at most.
+    """
+
+    instructions: int
+    size: int
+
+    def take_instruction(self) -> None:
+        """Count one instruction."""
+        self.instructions -= 1
+        if self.instructions < 0:
+            raise UnsafeFileError(
+                f"the file has more than {MAX_INSTRUCTIONS} pickle instructions; it was refused."
+            )
+
+    def take_bytes(self, count: int) -> None:
+        """Count bytes that are about to be built."""
+        self.size -= count
+        if self.size < 0:
+            raise UnsafeFileError(
+                f"the file builds more than {MAX_GROWTH} times as many bytes as it has, by "
+                "repeating itself; it was refused."
+            )
 
 
 @dataclass(frozen=True)
@@ -70,7 +116,8 @@ def read_tensor_pickle(data: bytes) -> Any:
         FileFormatError: It is malformed or truncated.
     """
     try:
-        return _interpret(data, 0, depth=0)[0]
+        budget = _Budget(MAX_INSTRUCTIONS, MAX_GROWTH * len(data))
+        return _interpret(io.BytesIO(data), budget, depth=0)
     except FileFormatError:
         raise
     except (ValueError, IndexError, TypeError, KeyError, struct.error, OverflowError) as error:
@@ -78,15 +125,16 @@ def read_tensor_pickle(data: bytes) -> Any:
 
 
 def _interpret(
-    data: bytes, start: int, depth: int, persistent: Callable[[Any], Any] | None = None
-) -> tuple[Any, int]:
-    """Run the instructions from `start` up to STOP; give the value and where they end."""
+    stream: io.BytesIO, budget: _Budget, depth: int, persistent: Callable[[Any], Any] | None = None
+) -> Any:
+    """Run the instructions up to STOP, give the value, and leave the stream after them."""
     if depth > MAX_DEPTH:
-        raise UnsafeFileError("the file nests pickles in pickles too deeply.")
-    machine = _Machine(depth, persistent)
-    for opcode, argument, position in pickletools.genops(memoryview(data)[start:].tobytes()):
+        raise UnsafeFileError("the file nests pickles in pickles too deeply; it was refused.")
+    machine = _Machine(budget, depth, persistent)
+    for opcode, argument, _ in pickletools.genops(stream):
+        budget.take_instruction()
         if opcode.name == "STOP":
-            return machine.result(), start + (position or 0) + 1
+            return machine.result()
         machine.step(opcode.name, argument)
     raise FileFormatError("the pickle ends before its STOP instruction.")
 
@@ -94,9 +142,12 @@ def _interpret(
 class _Machine:
     """The stack, the memo, and the instructions that only build data."""
 
-    def __init__(self, depth: int, persistent: Callable[[Any], Any] | None) -> None:
+    def __init__(
+        self, budget: _Budget, depth: int, persistent: Callable[[Any], Any] | None
+    ) -> None:
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
+        self._budget = budget
         self._depth = depth
         self._persistent = persistent
 
@@ -153,15 +204,15 @@ class _Machine:
 
     def _do_dict(self, _: Any) -> None:
         values = self._above_mark()
-        self._stack.append(dict(zip(values[::2], values[1::2], strict=True)))
+        self._stack.append(_mapping(values[::2], values[1::2]))
 
     def _do_setitem(self, _: Any) -> None:
         value, key = self._stack.pop(), self._stack.pop()
-        _expect(self._stack[-1], dict)[key] = value
+        _expect(self._stack[-1], dict).update(_mapping([key], [value]))
 
     def _do_setitems(self, _: Any) -> None:
         values = self._above_mark()
-        _expect(self._stack[-1], dict).update(zip(values[::2], values[1::2], strict=True))
+        _expect(self._stack[-1], dict).update(_mapping(values[::2], values[1::2]))
 
     def _do_empty_tuple(self, _: Any) -> None:
         self._stack.append(())
@@ -202,7 +253,7 @@ class _Machine:
         self._stack.append(_known_name(module, name))
 
     def _do_stack_global(self, _: Any) -> None:
-        name, module = self._stack.pop(), self._stack.pop()
+        name, module = _expect(self._stack.pop(), str), _expect(self._stack.pop(), str)
         self._stack.append(_known_name(module, name))
 
     def _do_binpersid(self, _: Any) -> None:
@@ -217,7 +268,7 @@ class _Machine:
         builder = _BUILDERS.get((_expect(target, _Name).module, target.name))
         if builder is None:
             raise _refusal(target.module, target.name)
-        self._stack.append(builder(self._depth, *arguments))
+        self._stack.append(builder(self._budget, self._depth, *arguments))
 
 
 def _expect(value: Any, kind: type[Any]) -> Any:
@@ -228,14 +279,22 @@ def _expect(value: Any, kind: type[Any]) -> Any:
     return value
 
 
-def _refusal(module: Any, name: Any) -> UnsafeFileError:
+def _mapping(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
+    """A dict whose keys are texts or small numbers: others may take forever to hash."""
+    for key in keys:
+        if not isinstance(key, str) and _expect(key, int).bit_length() > _KEY_BITS:
+            raise FileFormatError("the pickle has a dict key of more than 64 bits.")
+    return dict(zip(keys, values, strict=True))
+
+
+def _refusal(module: str, name: str) -> UnsafeFileError:
     return UnsafeFileError(
-        f"the file asks for {module}.{name}; only tensors and plain data are read, so it was "
-        "refused and nothing of it was run."
+        f"the file asks for {module[:48]}.{name[:48]}; only tensors and plain data are read, so it "
+        "was refused and nothing of it was run."
     )
 
 
-def _known_name(module: Any, name: Any) -> _Name:
+def _known_name(module: str, name: str) -> _Name:
     if (module, name) in _BUILDERS or (module == "torch" and name in _STORAGE_TYPES):
         return _Name(module, name)
     raise _refusal(module, name)
@@ -244,56 +303,68 @@ def _known_name(module: Any, name: Any) -> _Name:
 # --- what stands in for the functions that a tensor's pickle names -----------------------------
 
 
-def _build_bytes(_: int, text: Any, encoding: Any) -> bytes:
-    if encoding != "latin1":
-        raise FileFormatError(f"bytes in encoding {encoding!r}: need 'latin1'.")
-    return str(_expect(text, str)).encode("latin1")
+def _build_bytes(budget: _Budget, _: int, text: Any, encoding: Any) -> bytes:
+    if _expect(encoding, str) != "latin1":
+        raise FileFormatError(f"bytes in encoding {encoding[:48]!r}: need 'latin1'.")
+    budget.take_bytes(len(_expect(text, str)))
+    return str(text).encode("latin1")
 
 
-def _build_mapping(_: int, *pairs: Any) -> dict[Any, Any]:
-    return dict(*pairs)
+def _build_mapping(_: _Budget, __: int) -> dict[Any, Any]:
+    """An OrderedDict begins empty; its items follow as instructions of their own."""
+    return {}
 
 
-def _build_storage(depth: int, data: Any) -> np.ndarray[Any, np.dtype[Any]]:
+def _build_storage(budget: _Budget, depth: int, data: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """The numbers of one storage: five pickles (the fourth refers to the data), then raw bytes."""
     raw = bytes(_expect(data, bytes))
-    position, root = 0, None
-    for part in range(5):
-        value, position = _interpret(raw, position, depth + 1, _storage_key)
-        root = value if part == 3 else root
-    storage = _expect(root, _StorageKey)
-    (count,) = struct.unpack_from("<q", raw, position)
-    end = position + 8 + count * storage.kind.itemsize
-    if count != storage.count or end != len(raw):
+    budget.take_bytes(len(raw))
+    stream = io.BytesIO(raw)
+    parts = [_interpret(stream, budget, depth + 1, _storage_key) for _ in range(5)]
+    storage = _expect(parts[3], _StorageKey)
+    (count,) = struct.unpack("<q", stream.read(8))
+    if count != storage.count or count * storage.kind.itemsize != len(raw) - stream.tell():
         raise FileFormatError(
             f"a tensor says {storage.count} numbers but its data has another size."
         )
-    return np.frombuffer(raw, storage.kind, count, position + 8)
+    return np.frombuffer(raw, storage.kind, count, stream.tell())
 
 
 def _storage_key(reference: Any) -> _StorageKey:
     kind, storage_type, key, _, count, *_ = _expect(reference, tuple)
-    if kind != "storage":
-        raise FileFormatError(f"reference to {kind!r}: need 'storage'.")
+    if _expect(kind, str) != "storage":
+        raise FileFormatError(f"reference to {kind[:48]!r}: need 'storage'.")
     name = _expect(storage_type, _Name).name
-    return _StorageKey(np.dtype(_STORAGE_TYPES[name]), str(key), int(count))
+    return _StorageKey(np.dtype(_STORAGE_TYPES[name]), _expect(key, str), _expect(count, int))
 
 
 def _build_tensor(
-    _: int, storage: Any, offset: Any, size: Any, stride: Any, *__: Any
+    budget: _Budget, _: int, storage: Any, offset: Any, size: Any, stride: Any, *__: Any
 ) -> np.ndarray[Any, np.dtype[Any]]:
     """A strided copy out of a storage, with every index checked against its end."""
     flat = _expect(storage, np.ndarray)
-    shape, steps = tuple(map(int, size)), tuple(map(int, stride))
-    if len(shape) != len(steps) or int(offset) < 0 or min((*shape, *steps), default=0) < 0:
-        raise FileFormatError(f"a tensor has offset {offset}, shape {shape} and strides {steps}.")
-    elements = int(np.prod(shape, dtype=object))
-    last = int(offset) + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
+    (start,), shape, steps = _lengths([offset]), _lengths(size), _lengths(stride)
+    if len(shape) != len(steps):
+        raise FileFormatError(f"a tensor has shape {shape} and strides {steps}.")
+    elements = math.prod(shape)
+    last = start + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
     if elements > flat.size or (elements > 0 and last >= flat.size):
         raise FileFormatError(f"a tensor of shape {shape} does not fit its {flat.size} numbers.")
+    budget.take_bytes(elements * flat.itemsize)
     strides = [step * flat.itemsize for step in steps]
-    view = np.lib.stride_tricks.as_strided(flat[int(offset) :], shape, strides, writeable=False)
+    view = np.lib.stride_tricks.as_strided(flat[start:], shape, strides, writeable=False)
     return view.copy()
+
+
+def _lengths(values: Any) -> tuple[int, ...]:
+    """A few whole numbers, none of them negative or absurd."""
+    found = tuple(_expect(value, int) for value in values[:_MAX_DIMENSIONS])
+    if len(values) > _MAX_DIMENSIONS or not all(0 <= value < 2**63 for value in found):
+        raise FileFormatError(
+            f"a tensor has {len(values)} sizes or strides: need at most {_MAX_DIMENSIONS}, 0 or "
+            "more each."
+        )
+    return found
 
 
 _BUILDERS: dict[tuple[Any, Any], Callable[..., Any]] = {

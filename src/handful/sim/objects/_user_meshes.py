@@ -28,7 +28,7 @@ SMALLEST, LARGEST = 0.03, 0.35
 DENSITY = 1100.0
 """kg / m^3 of closed meshes; open ones are taken as shells of 3 mm."""
 _SAMPLES = 250_000
-_RECIPE = "coacd-1 threshold=0.04 nodes=12 iterations=60 depth=2 resolution=1500"
+_RECIPE = "coacd-2 threshold=0.04 nodes=10 iterations=40 depth=2 resolution=1000 remesh=45"
 """Part of the cache's key: other settings are other pieces."""
 
 Corners = list[Float[np.ndarray, "corners 3"]]
@@ -114,9 +114,10 @@ def convex_pieces(mesh: trimesh.Trimesh) -> Corners:
             place.unlink(missing_ok=True)
     coacd = load_extra("coacd")
     coacd.set_log_level("error")
+    # Remeshing first closes holes and takes a quarter of the time on fine meshes.
     pieces = coacd.run_coacd(
-        coacd.Mesh(mesh.vertices, mesh.faces), threshold=0.04, mcts_nodes=12, mcts_iterations=60,
-        mcts_max_depth=2, resolution=1500, seed=0,
+        coacd.Mesh(mesh.vertices, mesh.faces), threshold=0.04, mcts_nodes=10, mcts_iterations=40,
+        mcts_max_depth=2, resolution=1000, preprocess_mode="on", preprocess_resolution=45, seed=0,
     )  # fmt: skip
     corners: Corners = [np.asarray(vertices, dtype=np.float64) for vertices, _ in pieces]
     corners = [piece for piece in corners if _solid(piece)]

@@ -20,9 +20,11 @@ _RESETS = 60
 """Layouts that are tried until one comes to rest as meant and can be solved."""
 _GRASP_TRIES, _RESET_TRIES = 150, 40
 """Grasps that the oracle draws when it acts, and when a reset asks whether there is one."""
+_HOPELESS = 6
+"""After so many good grasps from which nothing could be placed, the target is out of reach."""
 _ALIKE_TRIES = 6
 """Grasps that are nearly alike are not worth more."""
-_GOAL_DRAWS, _GOAL_TRIES = 100, 8
+_GOAL_DRAWS, _GOAL_TRIES = 100, 6
 """Goals that are drawn, and how many of those that the object fits into the robot tries."""
 _PLACE_ROUNDS = 10
 """How often that is done before the oracle gives up with the object in its hand."""
@@ -147,6 +149,7 @@ class Task(ABC):
         grasps = self.grasps(world.item.thing, rng, variant)
         if variant is Variant.LOWVAR:
             tries = min(tries, _ALIKE_TRIES)
+        hopeless = 0
         for _ in range(tries):
             grasp = next(grasps)
             pose = item @ grasp
@@ -155,6 +158,9 @@ class Task(ABC):
             held = np.linalg.inv(grasp)
             if self._some_goal(episode, held, rng, variant, OPENING / 8) is not None:
                 return pose
+            hopeless += 1
+            if hopeless == _HOPELESS:
+                break
         return episode.known_pick if variant is Variant.DEFAULT else None
 
     def oracle_place(

@@ -1,0 +1,1 @@
+"""How well models trained on the paper authors' ten mug demonstrations pick and place."""

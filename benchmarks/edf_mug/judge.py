@@ -1,0 +1,254 @@
+"""A geometric judge of pick and place poses: is the gripper on the rim, is the handle on the arm?
+
+It measures shapes fitted to the raw clouds (`shapes.py`) and knows nothing of any model. A verdict
+is a list of measures, each with the range it must be in, so that a failure says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from edf_mug.cylinders import Array, Cylinder
+from edf_mug.shapes import (
+    Hanger,
+    Mug,
+    Table,
+    find_hanger,
+    find_mug,
+    find_table,
+    is_red,
+)
+from scipy.spatial import cKDTree
+
+from handful.clouds import PointCloud
+from handful.demos import Gripper
+
+MAX_TILT = 25.0
+"""Degrees between the approach and the mug's axis."""
+
+DEPTH = (0.0, 0.06)
+"""How far the finger tips are below the rim, metres."""
+
+MAX_SLANT = 45.0
+"""Degrees between the line through the finger tips and the mug's radius where it meets the wall."""
+
+MAX_STRUCK = 0.02
+"""Share of the volume of a finger that has a point of the mug in it."""
+
+FINGER = (0.003, 0.010, 0.010, 0.045)
+"""A finger in the gripper frame, metres: from so far beyond half the opening, so thick along the
+opening, half as wide across it, so long back from the tip."""
+
+TIP_SHORT = 0.012
+"""How far the arm's tip may be short of the handle's middle plane, metres. The demonstrators let the
+mug fall onto the arm: in five of their ten poses the tip has just entered the handle, which is a
+band of about 15 mm, and it is up to 8 mm short of the plane in its middle."""
+
+GRAZE = 0.003
+"""How deep things may seem to be in each other, metres: fits and clouds are not exact."""
+
+MAX_OVERLAP = 1.0
+"""Surface of the grasp cloud that is deeper than this inside the hanger, square centimetres."""
+
+MAX_SUNK = 0.005
+"""How deep the mug may seem to be in the table, metres."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One thing that was measured, and the range it must be in, ends included."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is in its range; NaN is not."""
+        return bool(self.low <= self.value <= self.high)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.3g} (need {self.low:g} to {self.high:g})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of one pose."""
+
+    measures: tuple[Measure, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every measure is in its range."""
+        return all(measure.ok for measure in self.measures)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is wrong, in words; empty when nothing is."""
+        return tuple(str(measure) for measure in self.measures if not measure.ok)
+
+
+def judge_pick(scene: PointCloud, pose: Array, gripper: Gripper) -> Verdict:
+    """Whether an open gripper at `pose` is astride the rim of the red mug of a scene.
+
+    Args:
+        scene: The scene cloud.
+        pose: T_scene_gripper [4, 4].
+        gripper: Where its finger tips are.
+
+    Raises:
+        FitError: The scene has no mug.
+    """
+    return judge_grip(find_mug(scene), pose, gripper)
+
+
+def judge_grip(mug: Mug, pose: Array, gripper: Gripper) -> Verdict:
+    """`judge_pick` with the mug at hand."""
+    pose = np.asarray(pose, dtype=np.float64)
+    opening, approach = pose[:3, "xy".index(gripper.axis)], pose[:3, 2]
+    middle = pose[:3, 3] + gripper.tip * approach
+    tips = np.stack([middle - gripper.opening / 2 * opening, middle + gripper.opening / 2 * opening])
+    depths, distances = -mug.wall.along(tips), mug.wall.distance(tips)
+    inner, outer = int(distances.argmin()), int(distances.argmax())
+    outward = mug.wall.across(tips[outer : outer + 1])[0]
+    return Verdict(
+        (
+            Measure("approach off the mug's axis, degrees", _degrees(-approach @ mug.axis), 0, MAX_TILT),
+            Measure("inner finger from the axis", float(distances[inner]), 0, mug.inner_radius),
+            Measure(
+                "outer finger from the axis",
+                float(distances[outer]),
+                mug.outer_radius,
+                mug.inner_radius + gripper.opening,
+            ),
+            Measure("shallower finger below the rim", float(depths.min()), *DEPTH),
+            Measure("deeper finger below the rim", float(depths.max()), *DEPTH),
+            Measure("fingers off the radius, degrees", _slant(opening, outward), 0, MAX_SLANT),
+            Measure("share of a finger in the mug", _struck(mug, pose, gripper), 0, MAX_STRUCK),
+        )
+    )  # fmt: skip
+
+
+def judge_place(scene: PointCloud, grasp: PointCloud, pose: Array) -> Verdict:
+    """Whether the mug that a gripper at `pose` holds has its handle over the arm of the hanger.
+
+    Args:
+        scene: The scene cloud, with a green hanger and a table.
+        grasp: The grasp cloud, with a red mug, in the gripper frame.
+        pose: T_scene_gripper [4, 4].
+
+    Raises:
+        FitError: There is no hanger, no table, or no mug with a handle.
+    """
+    return judge_hanging(find_hanger(scene), find_table(scene), find_mug(grasp), grasp, pose)
+
+
+def judge_hanging(
+    hanger: Hanger, table: Table, mug: Mug, grasp: PointCloud, pose: Array
+) -> Verdict:
+    """`judge_place` with everything at hand; `mug` and `grasp` are in the gripper frame."""
+    pose = np.asarray(pose, dtype=np.float64)
+    held = grasp.points.astype(np.float64) @ pose[:3, :3].T + pose[:3, 3]
+    red = is_red(grasp)
+    height = float(table.height(held[red]).min()) if red.any() else float("nan")
+    return Verdict(
+        (
+            *_threading(mug, hanger, pose),
+            Measure("arm in the mug's body", _arm_in_body(mug, hanger, pose), 0, GRAZE),
+            Measure("grasp in the hanger, cm2", _overlap(hanger, held), 0, MAX_OVERLAP),
+            Measure("lowest point of the mug above the table", height, -MAX_SUNK, np.inf),
+        )
+    )
+
+
+# --- picking -----------------------------------------------------------------------------------
+
+
+def _slant(opening: Array, outward: Array) -> float:
+    length = np.linalg.norm(outward)
+    return _degrees(abs(opening @ outward) / length) if length > 0 else 90.0
+
+
+def _struck(mug: Mug, pose: Array, gripper: Gripper) -> float:
+    """The share of little cubes of the fuller finger with a point of the mug near their middle."""
+    gap, thick, half, long = FINGER
+    side = 0.0025
+    x, y, z = np.meshgrid(
+        gripper.opening / 2 + gap + np.arange(side / 2, thick, side),
+        np.arange(side / 2 - half, half, side),
+        gripper.tip - np.arange(side / 2, long, side),
+        indexing="ij",
+    )
+    finger = np.stack([x, y, z], axis=-1).reshape(-1, 3)
+    if gripper.axis == "y":
+        finger = finger[:, [1, 0, 2]]
+    flip = np.where(np.arange(3) == "xy".index(gripper.axis), -1.0, 1.0)
+    tree = cKDTree(mug.points)
+    shares = []
+    for cubes in (finger, finger * flip):
+        near, _ = tree.query(cubes @ pose[:3, :3].T + pose[:3, 3], distance_upper_bound=side)
+        shares.append(np.isfinite(near).mean())
+    return float(max(shares))
+
+
+# --- placing -----------------------------------------------------------------------------------
+
+
+def _threading(mug: Mug, hanger: Hanger, pose: Array) -> tuple[Measure, ...]:
+    """Where the arm's axis meets the plane of the handle, and whether that is in the opening."""
+    clearance = beyond = below = float("nan")
+    if mug.handle is not None:
+        inverse = np.linalg.inv(pose)
+        start = inverse[:3, :3] @ hanger.arm.point + inverse[:3, 3]
+        axis = inverse[:3, :3] @ hanger.arm.axis
+        slope = axis @ mug.handle.normal
+        if abs(slope) > 1e-3:
+            below = float((mug.handle.center - start) @ mug.handle.normal / slope)
+            beyond = hanger.length - below
+            clearance = mug.handle.clearance(start + below * axis)
+    return (
+        Measure(
+            "arm's axis inside the edge of the opening",
+            clearance,
+            max(0.0, hanger.arm.radius - GRAZE),
+            np.inf,
+        ),
+        Measure("arm's tip beyond the handle", beyond, -TIP_SHORT, np.inf),
+        Measure("handle above the arm's foot", below, -GRAZE, np.inf),
+    )
+
+
+def _arm_in_body(mug: Mug, hanger: Hanger, pose: Array) -> float:
+    """How deep the arm's or the post's axis is in the mug, wall and hollow alike, metres."""
+    rods = [_rod(hanger.arm, hanger.length), _rod(hanger.post, hanger.height)]
+    inverse = np.linalg.inv(pose)
+    line = np.concatenate(rods) @ inverse[:3, :3].T + inverse[:3, 3]
+    along = mug.wall.along(line)
+    inside = np.stack([mug.outer_radius - mug.wall.distance(line), -along, along + mug.height])
+    return float(max(0.0, inside.min(axis=0).max()))
+
+
+def _rod(rod: Cylinder, length: float) -> Array:
+    return rod.point + np.linspace(0.0, length, 200)[:, None] * rod.axis
+
+
+def _overlap(hanger: Hanger, held: Array) -> float:
+    """Surface of the held things that is inside the hanger, square centimetres."""
+    inside = np.zeros(len(held), dtype=bool)
+    for rod, length in ((hanger.arm, hanger.length), (hanger.post, hanger.height)):
+        along = rod.along(held)
+        inside |= (rod.distance(held) < rod.radius - GRAZE) & (along > 0) & (along < length)
+    return float(inside.sum() * _area_per_point(held) * 1e4)
+
+
+def _area_per_point(points: Array) -> float:
+    """Square metres, from the distances to the sixth neighbour."""
+    some = points[:: max(1, len(points) // 2000)]
+    sixth = cKDTree(points).query(some, 7)[0][:, 6]
+    return float(np.pi * np.median(sixth) ** 2 / 6)
+
+
+def _degrees(cosine: float) -> float:
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))

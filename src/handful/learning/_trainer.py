@@ -1,0 +1,206 @@
+"""The trainer: seeded by step, interruptible, resumable to the bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from handful.demos import Step
+from handful.errors import HandfulError, OptionError
+from handful.learning._objectives import Loss
+from handful.learning._schedule import Schedule
+
+MOST_BAD_STEPS = 10
+
+
+class TrainingError(HandfulError):
+    """Training cannot go on."""
+
+
+class Objective(Protocol):
+    """What a trainer lowers."""
+
+    def loss(self, model: nn.Module, step: Step, rng: np.random.Generator, progress: float) -> Loss:
+        """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How long and how fast.
+
+    Attributes:
+        steps: Optimiser steps.
+        batch: Demonstrations in each step.
+        schedule: Of the learning rate.
+        clip: Largest norm of the gradient.
+        averaging: Decay of the running average of weights that training returns; 0 for none.
+        seed: The same seed gives the same model.
+    """
+
+    steps: int = 300
+    batch: int = 1
+    schedule: Schedule = field(default_factory=Schedule)
+    clip: float = 5.0
+    averaging: float = 0.97
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.batch < 1:
+            raise OptionError(f"training steps {self.steps}, batch {self.batch}: need 1 or more.")
+        if not (self.clip > 0 and 0 <= self.averaging < 1):
+            raise OptionError(f"training clip {self.clip}, averaging {self.averaging}: need > 0, "
+                              "and 0 to 1.")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What happened in one step, for a progress bar or a log.
+
+    Attributes:
+        step: Its number, from 0.
+        steps: How many there will be.
+        loss: Mean loss of the demonstrations in it.
+        likelihood: Mean bound of -log P.
+        weights: Query weights of the last demonstration.
+        skipped: Steps skipped so far because something was not finite.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    likelihood: float
+    weights: tuple[float, ...]
+    skipped: int
+
+
+class Trainer:
+    """Lowers an objective over demonstrations with Adam.
+
+    All randomness of step k comes from (seed, k), so a run that was stopped after any step and
+    resumed from its state goes on exactly as if it had not been stopped.
+
+    Args:
+        model: What to train, in place.
+        objective: What to lower.
+        steps: The demonstrations' steps to learn from.
+        config: How long and how fast.
+    """
+
+    def __init__(
+        self, model: nn.Module, objective: Objective, steps: list[Step], config: TrainingConfig
+    ) -> None:
+        self.model, self.config = model, config
+        self._objective, self._steps = objective, steps
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._optimizer = torch.optim.Adam(self._parameters, lr=config.schedule.peak)
+        self._average = [p.detach().clone() for p in self._parameters]
+        self.done, self.skipped, self._bad_in_a_row = 0, 0, 0
+
+    def run(
+        self, report: Callable[[StepReport], None] | None = None, until: int | None = None
+    ) -> None:
+        """Train up to step `until` (the end by default).
+
+        Raises:
+            TrainingError: Ten steps in a row were not finite; the weights are those before them.
+        """
+        self.model.train()
+        for _ in range(self.done, self.config.steps if until is None else until):
+            result = self._step()
+            if report is not None:
+                report(result)
+        self.model.eval()
+
+    def use_average(self) -> None:
+        """Give the model the running average of its weights."""
+        if self.config.averaging == 0 or self.done == 0:
+            return
+        with torch.no_grad():
+            for parameter, average in zip(self._parameters, self._average, strict=True):
+                parameter.copy_(average)
+
+    def _step(self) -> StepReport:
+        config = self.config
+        rng = np.random.default_rng([config.seed, self.done])
+        for group in self._optimizer.param_groups:
+            group["lr"] = config.schedule.rate(self.done, config.steps)
+        self._optimizer.zero_grad(set_to_none=True)
+        losses = []
+        for index in self._chosen(rng):
+            loss = self._objective.loss(
+                self.model, self._steps[index], rng, self.done / config.steps
+            )
+            (loss.total / config.batch).backward()
+            losses.append(loss)
+        mean = float(np.mean([loss.total.item() for loss in losses]))
+        norm = float(nn.utils.clip_grad_norm_(self._parameters, config.clip))
+        self._update(math.isfinite(mean) and math.isfinite(norm))
+        likelihood = float(np.mean([loss.likelihood for loss in losses]))
+        self.done += 1
+        return StepReport(
+            self.done - 1, config.steps, mean, likelihood, losses[-1].weights, self.skipped
+        )
+
+    def _chosen(self, rng: np.random.Generator) -> list[int]:
+        """Demonstrations of a step: all of them in turn, in an order that changes every round."""
+        count, batch = len(self._steps), self.config.batch
+        places = range(self.done * batch, (self.done + 1) * batch)
+        orders = {
+            place // count: np.random.default_rng(
+                [self.config.seed, 2**31 + place // count]
+            ).permutation(count)
+            for place in places
+        }
+        return [int(orders[place // count][place % count]) for place in places]
+
+    def _update(self, finite: bool) -> None:
+        if not finite:
+            self.skipped += 1
+            self._bad_in_a_row += 1
+            if self._bad_in_a_row >= MOST_BAD_STEPS:
+                raise TrainingError(
+                    f"{MOST_BAD_STEPS} steps in a row gave a loss or gradient that is not finite, "
+                    f"up to step {self.done}; the weights before them are kept. Lower the learning "
+                    "rate, or look at the demonstrations with `handful show`."
+                )
+            return
+        self._bad_in_a_row = 0
+        self._optimizer.step()
+        # The average forgets its beginning as fast as it can while it is young.
+        decay = min(self.config.averaging, (1 + self.done) / (10 + self.done))
+        with torch.no_grad():
+            for average, parameter in zip(self._average, self._parameters, strict=True):
+                average.lerp_(parameter, 1.0 - decay)
+
+    # --- state ---------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that a resumed run needs, as named tensors."""
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        counts = torch.tensor([self.done, self.skipped, self._bad_in_a_row])
+        tensors["trainer.counts"] = counts
+        for index, parameter in enumerate(self._parameters):
+            tensors[f"average.{index}"] = self._average[index]
+            for name, value in self._optimizer.state.get(parameter, {}).items():
+                tensors[f"optimizer.{index}.{name}"] = torch.as_tensor(value)
+        return {name: value.detach().clone() for name, value in tensors.items()}
+
+    def resume(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from a state."""
+        prefix = "model."
+        weights = {n[len(prefix) :]: v for n, v in tensors.items() if n.startswith(prefix)}
+        self.model.load_state_dict(weights)
+        self.done, self.skipped, self._bad_in_a_row = tensors["trainer.counts"].tolist()
+        for index, parameter in enumerate(self._parameters):
+            self._average[index] = tensors[f"average.{index}"].clone()
+            start = f"optimizer.{index}."
+            state = {n[len(start) :]: v.clone() for n, v in tensors.items() if n.startswith(start)}
+            if state:
+                self._optimizer.state[parameter] = state
