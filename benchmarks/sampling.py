@@ -2,8 +2,10 @@
 
 Both run on the same energy in the same run, on one thread, with 100 poses asked for. The ratio is
 the time of the paper's 1000 + 300 + 100 steps over the median time of six exhaustive searches; it
-counts only if the best energy of all six is equal or lower. Run with
-`python benchmarks/sampling.py`; with `--model FOLDER` it will also sample a trained model's energy.
+counts only if the best energy of all six is equal or lower.
+
+    python benchmarks/sampling.py                  # untrained models on the project's own sample
+    python benchmarks/sampling.py --demos out/mug  # on the first demonstration of a folder
 """
 
 from __future__ import annotations
@@ -17,9 +19,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from handful.clouds import Box
+from handful.clouds import Box, PointCloud
+from handful.demos import DemoSet, load_demos, make_sample
 from handful.geometry import haar_rotations, pose_from_rotation_translation
-from handful.models import MatchEnergy, PoseEnergy, QueryPoints
+from handful.models import (
+    MatchEnergy,
+    PickConfig,
+    PickModel,
+    PlaceConfig,
+    PlaceModel,
+    PoseEnergy,
+    QueryPoints,
+)
 from handful.nn import Types
 from handful.sampling import (
     Descent,
@@ -115,7 +126,29 @@ def random_field(queries: int, seed: int) -> MatchEnergy:
     return MatchEnergy(FourierFeatures(waves, phases, mixing), points, TYPES, temperature=0.04)
 
 
-def compare(name: str, energy: PoseEnergy, modes: Tensor | None) -> float:
+def untrained(demos: DemoSet) -> dict[str, tuple[MatchEnergy, Box]]:
+    """Energies of untrained pick and place models in real scenes, and the scenes' workspaces."""
+    torch.manual_seed(0)
+    pick, place = demos[0].step("pick"), demos[0].step("place")
+    picker, placer = PickModel(PickConfig()).eval(), PlaceModel(PlaceConfig()).eval()
+    with torch.no_grad():
+        return {
+            "untrained pick model": (picker(pick.scene), around(pick.scene)),
+            "untrained place model": (placer(place.scene, place.grasp), around(place.scene)),
+        }
+
+
+def around(scene: PointCloud) -> Box:
+    """The scene's bounds and 3 cm more on every side."""
+    (x, y, z), (right, back, top) = (
+        (b + s).tolist() for b, s in zip(scene.bounds, (-0.03, 0.03), strict=True)
+    )
+    return Box((x, y, z), (right, back, top))
+
+
+def compare(
+    name: str, energy: PoseEnergy, modes: Tensor | None, workspace: Box = WORKSPACE
+) -> float:
     """Print a table; return the paper's time over the exhaustive search's, or zero if worse."""
     print(f"\n{name}")
     print(f"  {'sampler':<28} {'seconds':>8} {'best energy':>12} {'modes':>6} {'energies':>9}  ESS")
@@ -125,18 +158,18 @@ def compare(name: str, energy: PoseEnergy, modes: Tensor | None) -> float:
         "Langevin, 300, adjusted": Langevin(metropolis_adjusted=True),
         "descent, 100": Descent(),
         "exhaustive search, 0.5 s": ExhaustiveSearch(time_budget=0.5),
-        "exhaustive sampler": ExhaustiveSampler(),
+        "exhaustive sampler": ExhaustiveSampler(spacing=0.025),
     }
     # Half of the searches before the paper's schedule and half after it: the machine may be busy.
     ours = ExhaustiveSearch()
-    runs = [timed(ours, energy, seed) for seed in range(REPEATS)]
+    runs = [timed(ours, energy, seed, workspace) for seed in range(REPEATS)]
     paper, best = 0.0, math.inf
     for label, sampler in samplers.items():
-        seconds, found = timed(sampler, energy, seed=0)
+        seconds, found = timed(sampler, energy, 0, workspace)
         show(label, seconds, found, modes)
         if label == PAPER:
             paper, best = seconds, float(found.energies[0])
-            runs += [timed(ours, energy, REPEATS + seed) for seed in range(REPEATS)]
+            runs += [timed(ours, energy, REPEATS + k, workspace) for k in range(REPEATS)]
     for seconds, found in runs:
         show("exhaustive search", seconds, found, modes)
     reached = sum(float(found.energies[0]) <= best + TOLERANCE for _, found in runs)
@@ -145,10 +178,12 @@ def compare(name: str, energy: PoseEnergy, modes: Tensor | None) -> float:
     return ratio if reached == len(runs) else 0.0
 
 
-def timed(sampler: Sampler, energy: PoseEnergy, seed: int) -> tuple[float, PoseSamples]:
+def timed(
+    sampler: Sampler, energy: PoseEnergy, seed: int, workspace: Box = WORKSPACE
+) -> tuple[float, PoseSamples]:
     """Seconds of processor time, which other work on the machine does not change, and the poses."""
     start = time.process_time()
-    found = sampler.sample(energy, WORKSPACE, CHAINS, torch.Generator().manual_seed(seed))
+    found = sampler.sample(energy, workspace, CHAINS, torch.Generator().manual_seed(seed))
     return time.process_time() - start, found
 
 
@@ -169,10 +204,8 @@ def coverage(poses: Tensor, modes: Tensor) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", help="folder of a trained model (not yet)")
+    parser.add_argument("--demos", help="a demonstration folder to take the scenes from")
     options = parser.parse_args()
-    if options.model is not None:
-        parser.error("--model is not supported yet: there are no models to load")
     torch.set_num_threads(1)
     timed(ExhaustiveSearch(), random_field(1, seed=0), seed=0)  # To warm up.
     ratios = []
@@ -181,6 +214,9 @@ def main() -> None:
         ratios.append(compare(f"eight modes, {queries} query points", energy, modes))
         energy = random_field(queries, seed=7)
         ratios.append(compare(f"random field, {queries} query points", energy, None))
+    demos = load_demos(options.demos) if options.demos else make_sample(1)
+    for name, (model_energy, workspace) in untrained(demos).items():
+        ratios.append(compare(name, model_energy, None, workspace))
     print(f"\nsmallest ratio of times at equal or better energy: {min(ratios):.1f} x")
 
 

@@ -103,7 +103,8 @@ def refined(cylinder: Cylinder, points: Array, radii: tuple[float, float]) -> Cy
     start = np.array([0.0, 0.0, 0.0, 0.0, np.clip(cylinder.radius, *radii)])
     lower = np.array([-1.0, -1.0, -0.05, -0.05, radii[0]])
     upper = np.array([1.0, 1.0, 0.05, 0.05, radii[1]])
+    scale = [1.0, 1.0, 0.1, 0.1, 0.1]
     found = least_squares(
-        gaps, start, bounds=(lower, upper), loss="soft_l1", f_scale=0.001, x_scale=[1, 1, 0.1, 0.1, 0.1]
-    )  # fmt: skip
+        gaps, start, bounds=(lower, upper), loss="soft_l1", f_scale=0.001, x_scale=scale
+    )
     return unpack(found.x)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
+
 from edf_mug.cylinders import Array, Cylinder
 from edf_mug.shapes import (
     Hanger,
@@ -17,10 +19,7 @@ from edf_mug.shapes import (
     find_hanger,
     find_mug,
     find_table,
-    is_red,
 )
-from scipy.spatial import cKDTree
-
 from handful.clouds import PointCloud
 from handful.demos import Gripper
 
@@ -30,20 +29,27 @@ MAX_TILT = 25.0
 DEPTH = (0.0, 0.06)
 """How far the finger tips are below the rim, metres."""
 
-MAX_SLANT = 45.0
-"""Degrees between the line through the finger tips and the mug's radius where it meets the wall."""
+MAX_SLANT = 40.0
+"""Degrees between the line through the finger tips and the mug's radius where that line meets the
+middle of the wall: beyond it, closing fingers slip along the wall."""
 
 MAX_STRUCK = 0.02
 """Share of the volume of a finger that has a point of the mug in it."""
+
+MAX_BETWEEN = 0.5
+"""Surface of the handle between the fingers, square centimetres: they must close on the wall."""
 
 FINGER = (0.003, 0.010, 0.010, 0.045)
 """A finger in the gripper frame, metres: from so far beyond half the opening, so thick along the
 opening, half as wide across it, so long back from the tip."""
 
+MAX_LEAN = 60.0
+"""Degrees between the arm and the normal of the handle's plane."""
+
 TIP_SHORT = 0.012
-"""How far the arm's tip may be short of the handle's middle plane, metres. The demonstrators let the
-mug fall onto the arm: in five of their ten poses the tip has just entered the handle, which is a
-band of about 15 mm, and it is up to 8 mm short of the plane in its middle."""
+"""How far the arm's tip may be short of the handle's middle plane, metres. The demonstrators let
+the mug fall onto the arm: in half of their poses the tip has just entered the handle, a band of
+about 15 mm, and is up to 8 mm short of the plane in its middle."""
 
 GRAZE = 0.003
 """How deep things may seem to be in each other, metres: fits and clouds are not exact."""
@@ -52,7 +58,7 @@ MAX_OVERLAP = 1.0
 """Surface of the grasp cloud that is deeper than this inside the hanger, square centimetres."""
 
 MAX_SUNK = 0.005
-"""How deep the mug may seem to be in the table, metres."""
+"""How deep the mug or the gripper may seem to be in the table, metres."""
 
 
 @dataclass(frozen=True)
@@ -109,26 +115,23 @@ def judge_grip(mug: Mug, pose: Array, gripper: Gripper) -> Verdict:
     pose = np.asarray(pose, dtype=np.float64)
     opening, approach = pose[:3, "xy".index(gripper.axis)], pose[:3, 2]
     middle = pose[:3, 3] + gripper.tip * approach
-    tips = np.stack([middle - gripper.opening / 2 * opening, middle + gripper.opening / 2 * opening])
-    depths, distances = -mug.wall.along(tips), mug.wall.distance(tips)
-    inner, outer = int(distances.argmin()), int(distances.argmax())
-    outward = mug.wall.across(tips[outer : outer + 1])[0]
+    tips = middle + np.array([[-0.5], [0.5]]) * gripper.opening * opening
+    depth, (near, far) = -mug.wall.along(tips), np.sort(mug.wall.distance(tips))
+    tilt = _degrees(-approach @ mug.axis)
+    struck, between = _struck(mug, pose, gripper), _between(mug, pose, gripper)
+    widest = mug.inner_radius + gripper.opening
     return Verdict(
         (
-            Measure("approach off the mug's axis, degrees", _degrees(-approach @ mug.axis), 0, MAX_TILT),
-            Measure("inner finger from the axis", float(distances[inner]), 0, mug.inner_radius),
-            Measure(
-                "outer finger from the axis",
-                float(distances[outer]),
-                mug.outer_radius,
-                mug.inner_radius + gripper.opening,
-            ),
-            Measure("shallower finger below the rim", float(depths.min()), *DEPTH),
-            Measure("deeper finger below the rim", float(depths.max()), *DEPTH),
-            Measure("fingers off the radius, degrees", _slant(opening, outward), 0, MAX_SLANT),
-            Measure("share of a finger in the mug", _struck(mug, pose, gripper), 0, MAX_STRUCK),
+            Measure("approach off the mug's axis, degrees", tilt, 0, MAX_TILT),
+            Measure("inner finger from the axis", float(near), 0, mug.inner_radius),
+            Measure("outer finger from the axis", float(far), mug.outer_radius, widest),
+            Measure("shallower finger below the rim", float(depth.min()), *DEPTH),
+            Measure("deeper finger below the rim", float(depth.max()), *DEPTH),
+            Measure("fingers off the radius, degrees", _slant(mug, tips), 0, MAX_SLANT),
+            Measure("share of a finger in the mug", struck, 0, MAX_STRUCK),
+            Measure("handle between the fingers, cm2", between, 0, MAX_BETWEEN),
         )
-    )  # fmt: skip
+    )
 
 
 def judge_place(scene: PointCloud, grasp: PointCloud, pose: Array) -> Verdict:
@@ -151,14 +154,12 @@ def judge_hanging(
     """`judge_place` with everything at hand; `mug` and `grasp` are in the gripper frame."""
     pose = np.asarray(pose, dtype=np.float64)
     held = grasp.points.astype(np.float64) @ pose[:3, :3].T + pose[:3, 3]
-    red = is_red(grasp)
-    height = float(table.height(held[red]).min()) if red.any() else float("nan")
     return Verdict(
         (
             *_threading(mug, hanger, pose),
             Measure("arm in the mug's body", _arm_in_body(mug, hanger, pose), 0, GRAZE),
             Measure("grasp in the hanger, cm2", _overlap(hanger, held), 0, MAX_OVERLAP),
-            Measure("lowest point of the mug above the table", height, -MAX_SUNK, np.inf),
+            Measure("height above the table", float(table.height(held).min()), -MAX_SUNK, np.inf),
         )
     )
 
@@ -166,9 +167,14 @@ def judge_hanging(
 # --- picking -----------------------------------------------------------------------------------
 
 
-def _slant(opening: Array, outward: Array) -> float:
-    length = np.linalg.norm(outward)
-    return _degrees(abs(opening @ outward) / length) if length > 0 else 90.0
+def _slant(mug: Mug, tips: Array) -> float:
+    """Degrees between the line from tip to tip and the radius, in the middle of the wall."""
+    line = tips[0] + np.linspace(0.0, 1.0, 201)[:, None] * (tips[1] - tips[0])
+    wall = (mug.inner_radius + mug.outer_radius) / 2
+    meets = int(np.abs(mug.wall.distance(line) - wall).argmin())
+    outward, along = mug.wall.across(line[meets : meets + 1])[0], tips[1] - tips[0]
+    length = np.linalg.norm(outward) * np.linalg.norm(along)
+    return _degrees(abs(along @ outward) / length) if length > 0 else 90.0
 
 
 def _struck(mug: Mug, pose: Array, gripper: Gripper) -> float:
@@ -193,17 +199,29 @@ def _struck(mug: Mug, pose: Array, gripper: Gripper) -> float:
     return float(max(shares))
 
 
+def _between(mug: Mug, pose: Array, gripper: Gripper) -> float:
+    """Surface of the handle where the closing fingers would sweep, square centimetres."""
+    _, _, half, long = FINGER
+    beyond = mug.wall.distance(mug.points) > mug.outer_radius + 0.006
+    local = (mug.points[beyond] - pose[:3, 3]) @ pose[:3, :3]
+    x, y, z = local[:, [0, 1, 2] if gripper.axis == "x" else [1, 0, 2]].T
+    swept = (np.abs(x) < gripper.opening / 2) & (np.abs(y) < half)
+    swept &= (z < gripper.tip) & (z > gripper.tip - long)
+    return float(swept.sum() * _area_per_point(mug.points) * 1e4)
+
+
 # --- placing -----------------------------------------------------------------------------------
 
 
 def _threading(mug: Mug, hanger: Hanger, pose: Array) -> tuple[Measure, ...]:
     """Where the arm's axis meets the plane of the handle, and whether that is in the opening."""
-    clearance = beyond = below = float("nan")
+    clearance = beyond = below = lean = float("nan")
     if mug.handle is not None:
         inverse = np.linalg.inv(pose)
         start = inverse[:3, :3] @ hanger.arm.point + inverse[:3, 3]
         axis = inverse[:3, :3] @ hanger.arm.axis
         slope = axis @ mug.handle.normal
+        lean = _degrees(abs(slope))
         if abs(slope) > 1e-3:
             below = float((mug.handle.center - start) @ mug.handle.normal / slope)
             beyond = hanger.length - below
@@ -217,6 +235,7 @@ def _threading(mug: Mug, hanger: Hanger, pose: Array) -> tuple[Measure, ...]:
         ),
         Measure("arm's tip beyond the handle", beyond, -TIP_SHORT, np.inf),
         Measure("handle above the arm's foot", below, -GRAZE, np.inf),
+        Measure("arm off the opening's normal, degrees", lean, 0, MAX_LEAN),
     )
 
 

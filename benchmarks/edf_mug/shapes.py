@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
 from edf_mug.cylinders import (
     Array,
     Cylinder,
@@ -19,10 +23,6 @@ from edf_mug.cylinders import (
     normals_of,
     refined,
 )
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
-
 from handful.clouds import PointCloud
 
 MUG_RADII = (0.02, 0.10)
@@ -164,9 +164,7 @@ def find_mug(cloud: PointCloud) -> Mug:
     axis = axis_of_normals(normals, rng)
     wall = some[np.abs(normals @ axis) < 0.2]
     first, second = across_basis(axis)
-    center, radius = circle_through(
-        np.stack([wall @ first, wall @ second], axis=1), rng, MUG_RADII
-    )
+    center, radius = circle_through(np.stack([wall @ first, wall @ second], axis=1), rng, MUG_RADII)
     cylinder = Cylinder(center[0] * first + center[1] * second, axis, radius)
     outer = _closed_radii(cylinder, wall)[-1]
     skin = wall[np.abs(cylinder.distance(wall) - outer) < 0.003]

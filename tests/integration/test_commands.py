@@ -1,6 +1,7 @@
 """The command line as a person uses it: what it prints, writes and exits with."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -119,6 +120,35 @@ def test_import_commands_write_a_folder(tmp_path, run):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert load_demos(tmp_path / "clouds").gripper.axis == "y"
+
+
+@pytest.mark.parametrize("name", ["with space", "[b]old", "[/b]", ":smile:", "ünï", "a'b"])
+def test_any_path_is_printed_as_it_is(tmp_path, run, name):
+    np.savez(
+        tmp_path / "demo_0.npz",
+        pick_scene_points=np.concatenate([small_cloud().points, [[np.nan] * 3]]),
+        pick_target_poses=np.diag([1.0, -1.0, -1.0, 1.0]),
+    )
+    done = run("import", "npz", tmp_path / "demo_0.npz", "--out", tmp_path / name)
+    assert done.returncode == 0, done.stderr
+    assert "1 points held NaN and were left out" in done.stdout
+    command = done.stdout.split("Look at it: handful ")[1]
+    shown = run(*shlex.split(command), "--out", tmp_path / f"{name}.png")
+    assert shown.returncode == 0, shown.stderr
+    assert f"Picture: {tmp_path / name}.png" in shown.stdout
+    assert (tmp_path / f"{name}.png").is_file()
+
+
+def test_a_path_that_is_no_text_is_no_crash(tmp_path):
+    save_demos(small_demos(1), tmp_path / "set")
+    picture = os.fsdecode(bytes(tmp_path) + b"/\xff.png")
+    code = "import sys; sys.stdout.reconfigure(errors='strict'); from handful.apps.cli import main;"
+    done = subprocess.run(
+        [sys.executable, "-c", code + "main()", "show", tmp_path / "set", "--out", picture],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert os.path.isfile(picture)
 
 
 def test_errors_are_one_sentence_and_status_one(tmp_path, run):

@@ -20,6 +20,7 @@ from handful.sim import (
     SimError,
     Variant,
     Verdict,
+    _film,
     collect_demos,
     run_oracle,
     task_named,
@@ -45,7 +46,8 @@ def test_collect_writes_demonstrations_and_a_picture(tmp_path):
         pick, place = demonstration.step("pick"), demonstration.step("place")
         assert len(pick.scene) > 20_000
         assert len(place.grasp) > len(pick.grasp) + 1000
-    assert Image.open(tmp_path / "demos" / "demos.png").width > 400
+    with Image.open(tmp_path / "demos" / "demos.png") as picture:
+        assert picture.width > 400
     again = run("collect", "mug", "--demos", 1, "--out", tmp_path / "demos")
     assert isinstance(again.exception, OptionError)
 
@@ -64,7 +66,8 @@ def test_an_oracle_that_always_fails_ends_with_a_reason(monkeypatch):
         collect_demos(task_named("bottle"), 1, seed=0)
 
 
-def test_sim_writes_video_and_stills(tmp_path):
+def test_sim_writes_video_and_stills(tmp_path, monkeypatch):
+    monkeypatch.setattr(_film, "SIZE", (160, 120))
     result = run("sim", "bottle", "--seed", 1, "--video", tmp_path / "film.gif")
     assert result.exit_code == 0, result.output
     with Image.open(tmp_path / "film.gif") as film:

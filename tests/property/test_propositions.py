@@ -82,6 +82,7 @@ def test_the_gradient_of_the_field_is_right_and_equivariant():
         torch.testing.assert_close(gradient[..., axis], numeric, atol=1e-4, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_query_points_and_density_are_equivariant(dtype):
     """Propositions 8 and 5: q_i(TY) = T q_i(Y), through every SVGD step, with the same w_i."""
     model = place_model(dtype)
@@ -109,6 +110,7 @@ def test_query_weight_field_depends_on_the_grasp():
             assert (after - before).abs().max() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_energy_is_bi_equivariant(dtype):
     """Proposition 3: E(T|X,Y) = E(ST|SX,Y) = E(TS|X,S^-1 Y), for both norms."""
     model = place_model(dtype)
@@ -143,6 +145,7 @@ def test_the_pick_energy_is_equivariant(dtype):
             assert_equal_up_to_rounding(model(moved(SCENE, motion))(there), expected)
 
 
+@pytest.mark.slow
 def test_the_distribution_is_bi_equivariant(dtype):
     """Propositions 1 and 2: probabilities of a set of poses move with the set."""
     model = place_model(dtype)
@@ -161,6 +164,7 @@ def test_the_distribution_is_bi_equivariant(dtype):
             assert_equal_up_to_rounding(right, expected)
 
 
+@pytest.mark.slow
 def test_the_marginal_and_the_elbo_are_bi_equivariant(dtype):
     """Propositions 6 and 7: surrogate, its densities, its KL and the bound itself."""
     model = place_model(dtype)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.clouds import PointCloud, radius_graph, radius_neighbours, voxel_filter
-from handful.errors import OptionError
+from handful.errors import EmptyCloudError, OptionError
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -98,6 +98,12 @@ def test_sizes_must_be_positive_and_finite(value):
         radius_graph(cloud.points, value)
 
 
-def test_voxel_cells_that_cannot_be_counted_are_refused():
+@pytest.mark.parametrize("size", [1e-8, 1e-30, 1e-308])
+def test_voxel_cells_that_cannot_be_counted_are_refused(size):
     with pytest.raises(OptionError, match="use a larger one"):
-        voxel_filter(cloud_from(0, 10), 1e-8)
+        voxel_filter(cloud_from(0, 10), size)
+
+
+def test_a_voxel_that_swallows_the_cloud_is_refused():
+    with pytest.raises(EmptyCloudError, match=r"voxel size 50.* m leaves 1 point.*smaller"):
+        voxel_filter(cloud_from(0, 10), 50.0)

@@ -11,6 +11,7 @@ from handful.errors import (
     CloudShapeError,
     EmptyCloudError,
     NonFiniteCloudError,
+    OptionError,
 )
 
 
@@ -172,3 +173,21 @@ def test_concatenate_refuses_to_invent_colours():
 def test_repr_tells_a_person_what_it_is():
     assert repr(PointCloud(GOOD)).startswith("PointCloud(5 points, 0.")
     assert "no colour" in repr(PointCloud(GOOD))
+
+
+@pytest.mark.parametrize("count", [1, 0, -1])
+def test_fewer_than_two_points_cannot_be_subsampled(count):
+    with pytest.raises(EmptyCloudError, match=f"subsampled to {count}"):
+        PointCloud(GOOD).subsampled(count, 0)
+
+
+def test_half_precision_does_not_hold_metres():
+    with pytest.raises(OptionError, match=r"need np\.float32"):
+        PointCloud(GOOD, dtype=np.float16)
+    with pytest.raises(OptionError, match=r"need np\.float32"):
+        PointCloud(GOOD).astype(np.float16)
+
+
+def test_numbers_whose_distance_overflows_are_not_metres():
+    with pytest.raises(CloudScaleError, match="1e\\+308 from the origin"):
+        PointCloud([[1e308, 0, 0], [-1e308, 0, 0]])

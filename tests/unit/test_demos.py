@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -217,6 +218,26 @@ BAD_MANIFESTS = {
         change(f"{STEP}.targets.0", {"position": [0, 0, 0], "quat_wxyz": [1, 1, 0, 0]}),
         "has length 1.414: need 1",
     ),
+    "millimetres": (
+        change(f"{STEP}.targets.0", {"position": [100, 0, 250], "quat_wxyz": [0, 1, 0, 0]}),
+        "269.* m from the scene",
+    ),
+    "number of 400 digits": (
+        change(f"{STEP}.targets.0", {"position": [10**400, 0, 0], "quat_wxyz": [0, 1, 0, 0]}),
+        "need shape",
+    ),
+    "large gripper": (change("gripper.tip", 10**400), "'tip' is too large"),
+    "numbers as text": (
+        change(f"{STEP}.targets.0", {"position": ["0", "0", "0"], "quat_wxyz": [0, 1, 0, 0]}),
+        r"position: \['0', '0', '0'\] is not numbers",
+    ),
+    "truth as numbers": (
+        change(f"{STEP}.targets.0", {"position": [0, 0, 0], "quat_wxyz": [False, True] * 2}),
+        "is not numbers",
+    ),
+    "NUL in a path": (change(f"{STEP}.scene", "a\0.ply"), "'scene'.*not a usable path"),
+    "half a character": (change(f"{STEP}.scene", "\ud800.ply"), "'scene'.*not a usable path"),
+    "field of many letters": (change("x" * 10**6, 1), "unknown field 'x{97}...'"),
     "gripper in mm": (change("gripper.tip", 150), "gripper tip is 150"),
     "gripper field": (change("gripper.width", 1), "gripper: unknown field 'width'"),
     "name of demo": (change("demonstrations.0.name", "../up"), "demonstration name"),
@@ -266,6 +287,57 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path):
     inside.symlink_to(Path("../../secret.ply"))
     with pytest.raises(DemoError, match="leads out of"):
         load_demos(saved)
+
+
+def test_a_link_in_a_circle_is_refused(tmp_path):
+    saved = save_demos(small_demos(1), tmp_path / "set")
+    inside = saved / "demo_0" / "pick_scene.ply"
+    inside.unlink()
+    inside.symlink_to("pick_scene.ply")
+    with pytest.raises(HandfulError, match=r"'scene'.*pick_scene\.ply"):
+        load_demos(saved)
+
+
+def test_a_cloud_that_is_named_often_is_read_once(tmp_path):
+    saved = save_demos(small_demos(2), tmp_path / "set")
+    manifest = json.loads((saved / "demos.json").read_text())
+    for demonstration in manifest["demonstrations"]:
+        demonstration["steps"][0]["scene"] = "demo_0/../demo_1/pick_scene.ply"
+    (saved / "demos.json").write_text(json.dumps(manifest))
+    first, second = load_demos(saved).steps("pick")
+    assert first.scene is second.scene
+
+
+@pytest.mark.parametrize("description", ["see [ 1,  2 ]", "a\n[\n 1\n]", "Größe 漢字", '"[ 3 ]"'])
+def test_a_description_comes_back_as_it_was(tmp_path, description):
+    demos = DemoSet(small_demos(1).demonstrations, description=description)
+    assert load_demos(save_demos(demos, tmp_path / "set")).description == description
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for count in (1, 2):
+        save_demos(small_demos(count), tmp_path / "link", overwrite=True)
+        assert len(load_demos(tmp_path / "real")) == count
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_the_folder_one_is_in_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileFormatError, match="where you are now"):
+        save_demos(small_demos(1), ".")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_fields_of_which_one_is_there_twice_are_read_quickly(tmp_path):
+    names = ", ".join(f'"{number}": 0' for number in range(200_000))
+    (tmp_path / "demos.json").write_text(f'{{{names}, "199999": 1}}')
+    started = time.perf_counter()
+    with pytest.raises(FileFormatError, match="'199999' stands twice"):
+        load_demos(tmp_path)
+    assert time.perf_counter() - started < 20
 
 
 def test_a_truncated_cloud_is_named(tmp_path):

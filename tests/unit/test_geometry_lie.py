@@ -111,3 +111,11 @@ def test_quaternion_velocity_is_tangent_to_the_sphere(dtype):
     )
     identity = torch.eye(3, dtype=dtype).expand(6, 3, 3)
     torch.testing.assert_close(4 * matrix.mT @ matrix, identity, **close)
+
+
+def test_the_series_of_the_logarithm_meets_its_closed_form():
+    """Both are exact at angle 1, where one takes over from the other."""
+    twists = torch.zeros(2, 6, dtype=torch.float64)
+    twists[:, 0] = torch.tensor([1.0 - 1e-9, 1.0 + 1e-9], dtype=torch.float64)
+    twists[:, 3:] = torch.tensor([0.3, -0.5, 0.7], dtype=torch.float64)
+    assert (g.pose_log(g.pose_exp(twists)) - twists).abs().max() < 1e-14

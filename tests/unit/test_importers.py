@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import pickletools
+import time
 from collections import OrderedDict
 from pathlib import Path
 
@@ -223,6 +224,68 @@ def test_random_bytes_are_an_error_and_never_a_crash(data):
         read_tensor_pickle(b"\x80\x02" + data)
 
 
+def text(value: str) -> bytes:
+    return b"X" + len(value).to_bytes(4, "little") + value.encode()
+
+
+def doubled(first: bytes, pair: bytes) -> bytes:
+    """Sixty times a pair of what came before: a value of 2^60 parts in a few hundred bytes."""
+    return first + b"q\x01" + (b"0" + pair + b"q\x01") * 60
+
+
+LISTS = doubled(b"]", b"]h\x01ah\x01a")
+TUPLES = doubled(b")", b"h\x01h\x01\x86")
+ENCODE = b"c_codecs\nencode\n"
+STEP = b"\x80\x02]}" + text("target_poses")
+BOMBS = {
+    "lists as poses": STEP + LISTS + b"sa.",
+    "tuples as poses": STEP + TUPLES + b"sa.",
+    "tuples as a key": b"\x80\x02]}" + TUPLES + b"Nsa.",
+    "tuples as keys": b"\x80\x02](" + TUPLES + b"Nda.",
+    "tuples as a name": b"\x80\x04" + TUPLES + text("a") + b"\x93.",
+    "tuples as an encoding": b"\x80\x02" + ENCODE + text("a") + TUPLES + b"\x86R.",
+    "large numbers as a key": b"\x80\x02}\x8a\x09" + b"\x01" * 9 + b"Ns.",
+    "a list in itself": b"\x80\x02]q\x01}" + text("target_poses") + b"h\x01sa.",
+    "empty dicts": b"\x80\x02](" + b"}" * 60_000 + b"e.",
+    "the same bytes again": b"\x80\x02](" + ENCODE + b"q\x02" + text("a" * 100_000)
+    + text("latin1") + b"\x86q\x01R" + b"h\x02h\x01R" * 1000 + b"e.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_few_bytes_that_stand_for_a_lot_are_refused_at_once(tmp_path, name):
+    path = tmp_path / "demo_0.gzip"
+    path.write_bytes(gzip.compress(BOMBS[name]))
+    started = time.perf_counter()
+    with pytest.raises(HandfulError, match=r"demo_0\.gzip"):
+        import_edf(path)
+    assert time.perf_counter() - started < 10
+
+
+def test_a_tensor_cannot_be_built_again_and_again():
+    data = pickle.dumps(torch.zeros(1000), protocol=2)
+    call = max(place for code, _, place in pickletools.genops(data) if code.name == "REDUCE")
+    function = b"ctorch._utils\n_rebuild_tensor_v2\n"
+    keep = data[2:call].replace(function, function + b"r\x00\x01\x00\x00", 1)
+    for times, refused in ((1, False), (100, True)):
+        again = b"j\x00\x01\x00\x00j\x01\x01\x00\x00R" * times
+        bomb = b"\x80\x02](" + keep + b"r\x01\x01\x00\x00R" + again + b"e."
+        with (
+            pytest.raises(UnsafeFileError, match="8 times")
+            if refused
+            else (contextlib.nullcontext())
+        ):
+            assert len(read_tensor_pickle(bomb)) == 1 + times
+
+
+def test_a_storage_cannot_be_read_again_and_again():
+    """Each reading costs as much as its bytes, whatever few instructions ask for it."""
+    raw = b"B" + (100_000).to_bytes(4, "little") + bytes(100_000) + b"0N." + b"N." * 4
+    load = b"ctorch.storage\n_load_from_bytes\nq\x02B" + len(raw).to_bytes(4, "little") + raw
+    with pytest.raises(HandfulError):
+        read_tensor_pickle(b"\x80\x03](" + load + b"\x85q\x01R" + b"h\x02h\x01R" * 100 + b"e.")
+
+
 def test_every_instruction_of_pickle_is_known_or_refused():
     for opcode in pickletools.opcodes:
         argument = b"0\n0\n" if opcode.arg is not None else b""
@@ -249,7 +312,9 @@ def test_a_gzip_bomb_is_refused(tmp_path, monkeypatch):
         ([{**edf_step("pick"), "scene_points": torch.empty(0, 3)}], "no array 'pick_scene_points'"),
         ([{**edf_step("pick"), "target_poses": torch.zeros(1, 7)}], "has length 0: need 1"),
         ([{**edf_step("pick"), "target_poses": torch.zeros(7, 1)}], "need \\[k, 7\\]"),
-        ([{**edf_step("pick"), "target_poses": "here"}], "target"),
+        ([{**edf_step("pick"), "target_poses": "here"}], "'target_poses' is of type str"),
+        ([{**edf_step("pick"), "scene_points": [[0.0] * 3] * 5}], "'scene_points' is of type list"),
+        ([edf_step("pick"), edf_step("pick")], "step 1 is the second one of the name 'pick'"),
         ([{**edf_step("pick"), "scene_points": torch.zeros(30, 3) * 1e9}], "scene_points"),
     ],
 )
@@ -308,13 +373,53 @@ def test_npz_errors_name_the_file(tmp_path):
     with pytest.raises(FileFormatError, match=r"demo_0\.npz"):
         import_npz(tmp_path)
     np.savez(tmp_path / "demo_0.npz", points=np.zeros((3, 3)))
-    with pytest.raises(DemoError, match=r"demo_0\.npz.*pick_scene_points.*found \['points'\]"):
+    with pytest.raises(FileFormatError, match=r"demo_0\.npz.*begins with 'pick_'.*found 'points'"):
         import_npz(tmp_path)
     with pytest.raises(DemoError, match="no such file"):
         import_npz(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DemoError, match=r"no \.npz file"):
         import_npz(tmp_path / "empty")
+
+
+def test_upper_case_extensions_are_read(tmp_path):
+    np.savez(tmp_path / "demo_0.npz", **edf_arrays())
+    os.replace(tmp_path / "demo_0.npz", tmp_path / "DEMO_0.NPZ")
+    assert import_edf(tmp_path)[0].name == import_npz(tmp_path)[0].name == "DEMO_0"
+
+
+def test_a_name_that_is_a_tensor_is_no_name(tmp_path):
+    path = write_gzip(tmp_path / "demo_0.gzip", [{**edf_step(None), "name": torch.zeros(3)}])
+    assert import_edf(path)[0].steps[0].name == "pick"
+
+
+def test_other_arrays_of_an_npz_file_are_passed_over(tmp_path):
+    other = {"operator": np.array("Ann"), "notes": np.array([None], dtype=object)}
+    np.savez(tmp_path / "demo_0.npz", **edf_arrays(), **other)
+    assert len(import_npz(tmp_path)) == 1
+
+
+def test_a_misspelt_array_is_an_error_and_not_a_loss(tmp_path):
+    arrays = edf_arrays()
+    arrays["pick_scene_color"] = arrays.pop("pick_scene_colors")
+    np.savez(tmp_path / "demo_0.npz", **arrays)
+    with pytest.raises(DemoError, match=r"demo_0\.npz.*Did you mean 'pick_scene_colors'"):
+        import_npz(tmp_path)
+
+
+def test_arrays_are_limited_together(tmp_path, monkeypatch):
+    """Entries of a zip file can share their bytes, so each by itself may be honest."""
+    np.savez(tmp_path / "demo_0.npz", **edf_arrays())
+    largest = max(array.nbytes for array in edf_arrays().values())
+    monkeypatch.setattr("handful.clouds.files._npz.MAX_ARRAY_BYTES", largest)
+    with pytest.raises(FileFormatError, match="together"):
+        import_npz(tmp_path)
+
+
+def test_any_folder_name_can_be_sorted(tmp_path):
+    (tmp_path / "1\u00b23").mkdir()
+    np.savez(tmp_path / "1\u00b23" / "demo_0.npz", **edf_arrays())
+    assert len(import_npz(tmp_path)) == 1
 
 
 # --- clouds and a file of poses -----------------------------------------------------------------
@@ -376,13 +481,20 @@ BAD_CSV = {
     "column": (CSV.replace("scene,", "scenes,", 1), "Did you mean 'scene'"),
     "missing column": (CSV.replace(",qz", ""), "lacks the columns qz"),
     "cells": (CSV.replace("0.25,0,1,0,0\ncup", "0.25,0,1,0\ncup"), "line 2: has another number"),
-    "text": (CSV.replace("0.1,0,0.25", "here,0,0.25", 1), "line 2: position: not numbers"),
+    "text": (CSV.replace("0.1,0,0.25", "here,0,0.25", 1), "line 2: x is 'here': need a number"),
     "NaN": (CSV.replace("0.1,0,0.25", "nan,0,0.25", 1), "line 2: position.*NaN"),
     "order": (CSV.replace("0,1,0,0\n", "0,1,0,5\n", 1), "line 2: quat_wxyz.*has length"),
     "step": (CSV.replace("cup,place", "cup,put"), "unknown step 'put'"),
     "no file": (CSV.replace("held.pcd", "other.pcd"), r"other\.pcd"),
     "path": (CSV.replace("held.pcd", "../../x.pcd"), "line 4.*leads out of"),
     "two scenes": (CSV.replace("scene.ply,,0.2", "held.pcd,,0.2"), "line 3.*names other clouds"),
+    "empty cell": (CSV.replace("0.1,0,0.25", ",0,0.25", 1), "line 2: x is ''"),
+    "column twice": (CSV.replace("grasp", "x", 1), "column 'x' more than once"),
+    "semicolons": (CSV.replace(",", ";"), "separate cells by commas"),
+    "name": (CSV.replace("bowl", "a bowl"), "line 5: demonstration name 'a bowl'"),
+    "where the file is named": (CSV.replace("held.pcd", "x.pcd"), r"line 4: .*x\.pcd: there is"),
+    "no usable path": (CSV.replace("held.pcd", "h\0.pcd"), "line 4.*not a usable path|NUL"),
+    "millimetres": (CSV.replace("0.1,0,0.25", "100,0,250", 1), "line 2: .*m from the scene"),
     "no rows": (CSV.splitlines()[0], "has no poses"),
     "nothing": ("", "lacks the columns demo"),
     "binary": ("\x00\x01", "poses.csv"),

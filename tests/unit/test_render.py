@@ -351,6 +351,20 @@ def test_tile_and_beside_sizes() -> None:
     assert sheet.getpixel((60, 40)) == (255, 255, 255)
     assert tile(images, 2, captions=["a", "b", "c"], title="t", gap=4).height > sheet.height
     assert beside(images[:2], gap=3).size == (63, 20)
+
+
+def test_a_title_longer_than_the_sheet_is_broken_into_lines() -> None:
+    image = [Image.new("RGB", (300, 20), "red")]
+    short = tile(image, 1, title="Hang the cup.")
+    long = tile(image, 1, title="Hang the cup on the hook. " * 8)
+    assert long.width == short.width
+    assert long.height > short.height + 50
+    right = np.asarray(long.convert("L"))[: long.height - 40, -4:]
+    assert (right == 255).all(), "the title reaches the edge of the sheet"
+
+
+def test_a_sheet_of_nothing_is_refused() -> None:
+    images = [Image.new("RGB", (30, 20), "red")] * 3
     with pytest.raises(OptionError, match="captions"):
         tile(images, 2, captions=["a"])
     with pytest.raises(OptionError, match="need one of each"):

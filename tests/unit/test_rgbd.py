@@ -73,6 +73,20 @@ def test_a_camera_that_saw_nothing_does_not_matter():
     assert len(cloud_from_rgbd([blind, flat_view()])) == 24 * 32
 
 
+def test_a_camera_that_saw_two_pixels_does_not_matter():
+    """Neighbouring pixels are less than a millimetre apart, which no cloud by itself may be."""
+    depth = np.zeros((24, 32))
+    depth[0, :2] = 0.05
+    glimpse = RgbdView(depth, np.zeros((24, 32, 3), np.uint8), CAMERA, look_down(0.05))
+    assert len(cloud_from_rgbd([glimpse, flat_view()])) == 24 * 32 + 2
+
+
+@pytest.mark.parametrize("pose", [look_down(1.0).astype(int), look_down(1.0)[::-1][::-1]])
+def test_a_pose_may_be_any_array_of_numbers(pose):
+    cloud = cloud_from_rgbd(RgbdView(np.full((24, 32), 1.0), None, CAMERA, pose))
+    np.testing.assert_allclose(cloud.points[:, 2], 0.0, atol=1e-7)
+
+
 def test_nothing_seen_is_an_error():
     blind = RgbdView(np.zeros((24, 32)), None, CAMERA, np.eye(4))
     with pytest.raises(EmptyCloudError, match="none of 1 depth images"):
@@ -96,6 +110,9 @@ def test_wrong_images_are_refused():
         RgbdView(good.depth.astype(np.int32), None, CAMERA, np.eye(4))
     with pytest.raises(CloudShapeError, match="need uint8"):
         RgbdView(good.depth, np.zeros((24, 32, 3)), CAMERA, np.eye(4))
+    for channels in ((), (1,), (4,)):
+        with pytest.raises(CloudShapeError, match="need uint8"):
+            RgbdView(good.depth, np.zeros((24, 32, *channels), np.uint8), CAMERA, np.eye(4))
     with pytest.raises(GeometryError):
         RgbdView(good.depth, None, CAMERA, np.diag([1.0, 1.0, -1.0, 1.0]))
     with pytest.raises(GeometryError):

@@ -205,7 +205,8 @@ def demo(
     _draw(loaded, out / "demos.png", most=10)
     console.print(
         "\nWhat happened: ten demonstrations of hanging a mug were made, stored in "
-        f"{escape(str(out / 'demos'))}\nand drawn. Any viewer opens their PLY clouds; demos.json holds the gripper poses."
+        f"{escape(str(out / 'demos'))}"
+        "\nand drawn. Any viewer opens their PLY clouds; demos.json holds the gripper poses."
         "\nWhat to try next: look at the picture, then bring your own with `handful import --help`."
     )
 
@@ -271,6 +272,8 @@ def _interrupt(*_: object) -> None:
 def main() -> None:
     """Run the command line; a `HandfulError` is one sentence, not a traceback."""
     signal.signal(signal.SIGINT, _interrupt)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path need not be text
     try:
         app()
     except HandfulError as error:

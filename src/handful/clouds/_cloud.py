@@ -15,6 +15,7 @@ from handful.errors import (
     CloudShapeError,
     EmptyCloudError,
     NonFiniteCloudError,
+    OptionError,
 )
 
 MIN_POINTS = 2
@@ -66,7 +67,9 @@ class PointCloud:
 
         Raises:
             CloudError: One of its kinds, saying what is wrong and what would be right.
+            OptionError: `dtype` is another one.
         """
+        check_dtype(dtype)
         xyz = _numbers(points, "points")
         rgb = None if colors is None else _unit_colors(_numbers(colors, "colors"))
         if rgb is not None and len(rgb) != len(xyz):
@@ -169,6 +172,7 @@ class PointCloud:
         """`count` of the points, drawn without replacement, in their order; all if fewer."""
         if count >= len(self):
             return self
+        _check_count(max(count, 0), f"subsampled to {count}")
         rng = np.random.default_rng(seed)
         return self.selected(np.sort(rng.choice(len(self), size=count, replace=False)))
 
@@ -184,6 +188,7 @@ class PointCloud:
 
     def astype(self, dtype: type[np.floating[Any]]) -> PointCloud:
         """The same cloud in another floating-point precision."""
+        check_dtype(dtype)
         colors = None if self.colors is None else self.colors.astype(dtype)
         return self._trusted(self.points.astype(dtype), colors, self.dropped)
 
@@ -235,6 +240,12 @@ def concatenate(clouds: Sequence[PointCloud]) -> PointCloud:
     )
 
 
+def check_dtype(dtype: Any) -> None:
+    """Refuse a number type that clouds do not come in."""
+    if dtype not in (np.float32, np.float64):
+        raise OptionError(f"dtype is {dtype}: need np.float32 or np.float64.")
+
+
 def _numbers(array: Any, name: str) -> Shaped[np.ndarray, "points 3"]:
     """The input as an [n, 3] array of real numbers, integers kept as they are."""
     try:
@@ -282,7 +293,8 @@ def _check_finite_metres(points: Shaped[np.ndarray, "points 3"]) -> None:
             "camera saw nothing, or leave those points out."
         )
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
-    extent = float((high - low).max())
+    with np.errstate(over="ignore"):
+        extent = float((high - low).max())
     farthest = float(np.abs([low, high]).max())
     if max(extent, farthest / 10) > MAX_EXTENT:
         raise CloudScaleError(

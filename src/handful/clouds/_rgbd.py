@@ -63,7 +63,7 @@ class RgbdView:
     """
 
     depth: Shaped[np.ndarray, "height width"]
-    color: Shaped[np.ndarray, "height width 3"] | None
+    color: Shaped[np.ndarray, "..."] | None
     intrinsics: Intrinsics
     T_scene_camera: Shaped[np.ndarray, "4 4"]
 

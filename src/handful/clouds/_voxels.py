@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from handful.clouds._cloud import PointCloud, Points
-from handful.errors import OptionError
+from handful.clouds._cloud import MIN_POINTS, PointCloud, Points
+from handful.errors import EmptyCloudError, OptionError
 
 
 def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
@@ -18,12 +18,21 @@ def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
     Args:
         cloud: The cloud.
         size: Edge of a cell, metres.
+
+    Raises:
+        OptionError: `size` is no positive number, or so small that cells cannot be counted.
+        EmptyCloudError: The whole cloud is in one cell.
     """
     if not (np.isfinite(size) and size > 0):
         raise OptionError(f"voxel size is {size} m: need a positive number, for example 0.017.")
     cell = _cell_numbers(cloud.points, size)
     _, owner, counts = np.unique(cell, return_inverse=True, return_counts=True)
     owner = owner.reshape(-1)
+    if len(counts) < MIN_POINTS:
+        raise EmptyCloudError(
+            f"voxel size {size} m leaves {len(counts)} point of a cloud that is "
+            f"{cloud.extent.max():.3g} m wide: use a smaller one."
+        )
 
     def mean(values: Points) -> Float[np.ndarray, "cells 3"]:
         sums = [np.bincount(owner, column, minlength=len(counts)) for column in values.T]
@@ -36,9 +45,10 @@ def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
 def _cell_numbers(points: Points, size: float) -> Int[np.ndarray, "points"]:
     """One integer per point that is the same exactly for points of the same cell."""
     low = points.min(axis=0).astype(np.float64)
-    cells = np.floor((points - low) / size)
+    with np.errstate(over="ignore"):
+        cells = np.floor((points - low) / size)
     shape = cells.max(axis=0) + 1.0
-    if not np.prod(shape) < 2.0**62:
+    if not np.log2(shape).sum() < 62.0:
         raise OptionError(
             f"voxel size {size} m gives {' x '.join(f'{n:.4g}' for n in shape)} cells: use a "
             "larger one."

@@ -131,7 +131,7 @@ class PlaceObjective:
             int(surrogate.far.sum()), 1
         )
         shares = surrogate.points.logits.softmax(0)
-        return Loss(total, likelihood.item(), (float(shares[near].sum()),))
+        return Loss(total, likelihood.item(), (shares[near].sum().item(),))
 
     def _surrogate(
         self,

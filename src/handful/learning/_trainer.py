@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,10 +23,11 @@ class TrainingError(HandfulError):
     """Training cannot go on."""
 
 
+@runtime_checkable
 class Objective(Protocol):
     """What a trainer lowers."""
 
-    def loss(self, model: nn.Module, step: Step, rng: np.random.Generator, progress: float) -> Loss:
+    def loss(self, model: Any, step: Step, rng: np.random.Generator, progress: float) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +19,7 @@ FieldFunction = Callable[[Tensor], Tensor]
 """Positions [n, 3] in metres to descriptors [n, dim]."""
 
 
+@runtime_checkable
 class PoseEnergy(Protocol):
     """Anything that gives each pose T_scene_gripper [n, 4, 4] an energy [n]; lower is better."""
 

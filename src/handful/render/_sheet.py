@@ -80,7 +80,8 @@ def tile(
     sheet = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(sheet)
     for number, text in enumerate(headline):
-        draw.text((gap, gap + round(1.3 * heading) * number), text, _font(heading), fill=INK)
+        low = gap + round(1.3 * heading * number)
+        draw.text((gap, low), text, font=_font(heading), fill=INK)
     for number, image in enumerate(images):
         row, column = divmod(number, columns)
         x, y = gap + column * (width + gap), top + row * (height + line + gap)

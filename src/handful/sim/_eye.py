@@ -125,6 +125,9 @@ class Eye:
             eye.frustum_near, eye.frustum_far = near, far
             eye.frustum_bottom, eye.frustum_top = -top, top
             eye.frustum_center, eye.frustum_width = 0.0, 0.0
+        for lamp in self._scene.lights[: self._scene.nlight]:
+            if lamp.headlight:
+                lamp.pos, lamp.dir = pose[:3, 3], pose[:3, 2]
         rect = self._mj.MjrRect(0, 0, view.width, view.height)
         self._mj.mjr_render(rect, self._scene, self._context)
         color: UInt8[np.ndarray, "h w 3"] = np.empty((view.height, view.width, 3), np.uint8)

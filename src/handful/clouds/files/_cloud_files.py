@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from handful._files import StrPath, atomic_write_bytes
-from handful.clouds._cloud import PointCloud
+from handful.clouds._cloud import PointCloud, check_dtype
 from handful.clouds.files._conventions import RawCloud, disk_colors
 from handful.clouds.files._npz import NPZ_ENCODINGS, encode_npz, read_npz
 from handful.clouds.files._pcd import encode_pcd, read_pcd
@@ -113,8 +113,7 @@ def _check_options(scale: float, max_points: int, dtype: type[np.floating[Any]])
         raise OptionError(f"scale is {scale}: need a positive number, 0.001 for millimetres.")
     if max_points < 1:
         raise OptionError(f"max_points is {max_points}: need at least 1.")
-    if dtype not in (np.float32, np.float64):
-        raise OptionError(f"dtype is {dtype}: need np.float32 or np.float64.")
+    check_dtype(dtype)
 
 
 def _format_of(name: str) -> _Format:

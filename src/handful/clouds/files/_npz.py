@@ -110,12 +110,17 @@ def _read_all(
 ) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The arrays, as long as they are not too large together: entries may share their bytes."""
     arrays, total = {}, 0
-    for name, entry in _entries(archive).items():
+    entries = _entries(archive)
+    for name, entry in entries.items():
         if name.startswith(prefixes):
             arrays[name] = _read_array(source, archive, entry)
             total += arrays[name].nbytes
             if total > MAX_ARRAY_BYTES:
                 raise source.error(f"the arrays take more than {MAX_ARRAY_BYTES} bytes together.")
+    if entries and not arrays:
+        found = ", ".join(quoted(name) for name in list(entries)[:12])
+        need = " or ".join(map(repr, prefixes))
+        raise source.error(f"no array whose name begins with {need}; found {found}.")
     return arrays
 
 

@@ -76,8 +76,7 @@ def demonstration_from_arrays(name: str, arrays: Arrays, scale: float) -> Demons
     present = [step for step in STEP_NAMES if f"{step}_scene_points" in arrays]
     if not present:
         raise DemoError(
-            "no array 'pick_scene_points' or 'place_scene_points'; of the names that begin with "
-            f"'pick_' or 'place_' found {sorted(arrays)}."
+            f"no array 'pick_scene_points' or 'place_scene_points'; found {sorted(arrays)}."
         )
     return Demonstration(name, tuple(_step(step, arrays, scale) for step in present))
 

@@ -29,7 +29,7 @@ from handful.errors import FileFormatError, UnsafeFileError
 MAX_DEPTH = 4
 """Tensor storages are pickles inside a pickle; no honest file nests them deeper."""
 
-MAX_INSTRUCTIONS = 200_000
+MAX_INSTRUCTIONS = 50_000
 """Of a whole file, storages included; a demonstration takes a few thousand."""
 
 MAX_GROWTH = 8

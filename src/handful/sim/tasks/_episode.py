@@ -58,6 +58,7 @@ class Episode:
         fixed_carry: Hold the object by a constraint while carrying, as the paper did.
         holding: Whether the hand holds the object.
         known_pick: A pick that the reset found; the episode can be solved from there.
+        known_goal: T_scene_item that the oracle had in mind when it chose its last pick.
     """
 
     task: Task
@@ -69,6 +70,7 @@ class Episode:
     fixed_carry: bool = False
     holding: bool = False
     known_pick: Pose | None = None
+    known_goal: Pose | None = None
     _eye: Eye | None = None
     _plans: dict[tuple[str, bytes], list[Joints] | None] = field(default_factory=dict)
 

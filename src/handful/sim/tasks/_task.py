@@ -26,7 +26,7 @@ _ALIKE_TRIES = 6
 """Grasps that are nearly alike are not worth more."""
 _GOAL_DRAWS, _GOAL_TRIES = 100, 6
 """Goals that are drawn, and how many of those that the object fits into the robot tries."""
-_PLACE_ROUNDS = 10
+_PLACE_ROUNDS = 3
 """How often that is done before the oracle gives up with the object in its hand."""
 
 
@@ -156,7 +156,9 @@ class Task(ABC):
             if not episode.feasible(pose, "pick"):
                 continue
             held = np.linalg.inv(grasp)
-            if self._some_goal(episode, held, rng, variant, OPENING / 8) is not None:
+            place = self._some_goal(episode, held, rng, variant, OPENING / 8)
+            if place is not None:
+                episode.known_goal = place @ held
                 return pose
             hopeless += 1
             if hopeless == _HOPELESS:
@@ -177,7 +179,11 @@ class Task(ABC):
             pose = self._some_goal(episode, held, rng, variant, None)
             if pose is not None:
                 return pose
-        return None
+        if episode.known_goal is None:
+            return None
+        # What the pick was chosen for is nearly what is held now.
+        pose = episode.known_goal @ np.linalg.inv(held)
+        return pose if episode.can_place(pose, held) else None
 
     def _some_goal(
         self,

@@ -1,0 +1,96 @@
+"""Speed of the simulated world, as ratios to what is asked of it.
+
+    OMP_NUM_THREADS=1 taskset -c 0 .venv/bin/python benchmarks/sim_speed.py [--leak 1000]
+
+Prints physics against real time, a nine-camera observation against 0.6 s, a whole episode without
+inference against 6 s, and with `--leak N` how much memory N episodes leave behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from handful.sim import TASKS, Setup, run_oracle
+
+
+def physics_ratio(name: str) -> float:
+    """Simulated seconds per second of processor time, with the object in the hand."""
+    task = TASKS[name]
+    with task.reset(1, Setup.TRAINED) as episode:
+        episode.pick(task.oracle_pick(episode))
+        start = time.process_time()
+        episode.world.advance(3.0)
+        return 3.0 / (time.process_time() - start)
+
+
+def observation_time(name: str) -> float:
+    with TASKS[name].reset(1, Setup.ALL) as episode:
+        episode.observe_scene()
+        start = time.perf_counter()
+        for _ in range(5):
+            episode.observe_scene()
+            episode.observe_grasp()
+        return (time.perf_counter() - start) / 5
+
+
+def episode_times(name: str, setup: Setup, count: int) -> np.ndarray:
+    """Seconds of reset, observe, pick, observe, place and judge."""
+    task, times = TASKS[name], []
+    for seed in range(count):
+        start = time.perf_counter()
+        with task.reset(seed, setup) as episode:
+            episode.observe_scene()
+            run_oracle(episode)
+            episode.observe_scene()
+            episode.observe_grasp()
+        times.append(time.perf_counter() - start)
+    return np.array(times)
+
+
+def memory() -> float:
+    """Resident megabytes."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
+
+
+def leak(count: int) -> float:
+    def once(seed: int) -> None:
+        with TASKS["mug"].reset(seed, Setup.DISTRACTORS) as episode:
+            episode.observe_scene()
+            episode.observe_grasp()
+
+    for seed in range(20):
+        once(seed)
+    before = memory()
+    for seed in range(count):
+        once(seed)
+    return memory() - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--leak", type=int, default=0, help="count memory over this many episodes")
+    parser.add_argument("--episodes", type=int, default=8)
+    options = parser.parse_args()
+    for name in TASKS:
+        ratio = physics_ratio(name)
+        print(f"{name}: physics runs {ratio:.1f} x real time (asked: 5)")
+        seconds = observation_time(name)
+        print(f"{name}: nine cameras in {seconds:.3f} s, {0.6 / seconds:.1f} x faster than asked")
+        for setup in (Setup.TRAINED, Setup.ALL):
+            times = episode_times(name, setup, options.episodes)
+            print(
+                f"{name}, {setup.value}: episode {times.mean():.2f} s (longest {times.max():.2f}), "
+                f"{6.0 / times.mean():.1f} x faster than asked"
+            )
+    if options.leak:
+        grown = leak(options.leak)
+        print(f"{options.leak} episodes left {grown:.1f} MB behind")
+
+
+if __name__ == "__main__":
+    main()
