@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from equivariance import random_object, random_poses
+from equivariance import assert_equal_up_to_rounding, moved, random_object, random_poses
+from handful.clouds import concatenate
 from handful.errors import CloudColorError, FileFormatError, OptionError
 from handful.geometry import pose_apply, wigner_d
 from handful.learning import SurrogateConfig, SurrogateQueries
@@ -256,6 +257,20 @@ def test_encoder_options_are_checked(change):
         EncoderConfig(**{**vars(ENCODER), **change})
 
 
+def test_points_that_coincide_keep_the_field_equivariant():
+    torch.manual_seed(0)
+    cloud = random_object(0)
+    doubled = concatenate([cloud, cloud.selected(np.arange(5))])
+    model = DescriptorField(EncoderConfig(**{**vars(ENCODER), "layers": 2}), Types((3, 2))).double()
+    where = torch.tensor(random_object(4, 10).points)
+    (motion,) = random_poses(1, 3)
+    with torch.no_grad():
+        expected = model.types.rotated(model(doubled)(where), motion[:3, :3])
+        assert_equal_up_to_rounding(
+            model(moved(doubled, motion))(pose_apply(motion, where)), expected
+        )
+
+
 # --- checkpoints --------------------------------------------------------------------------------
 
 
@@ -332,6 +347,10 @@ BAD_CHECKPOINTS = {
     "text for number": (change_config(config__encoder__layers="2"), "layers: is '2': need int"),
     "true for number": (change_config(config__encoder__layers=True), "layers: is True: need int"),
     "bad value": (change_config(config__encoder__radius=-1.0), "radius is -1"),
+    "huge": (change_config(config__encoder__channels=40_000), "need 1 to 512"),
+    "huge number": (change_config(config__temperature=10**400), "need a finite number"),
+    "norm": (change_config(config__norm="l2"), "unknown energy norm 'l2'"),
+    "ragged": (change_config(config__query_positions=[[0.0, 0.0], [1.0]]), "query positions"),
     "another size": (change_config(config__encoder__channels=8), "need torch.float32"),
     "more layers": (change_config(config__encoder__layers=2), "is missing"),
     "NaN": (change_weights(lambda w: w[LOGITS].fill_(math.nan)), "holds NaN"),

@@ -45,7 +45,10 @@ OutFolder = Annotated[
     Path, typer.Option("--out", help="Folder to write the demonstrations to.", show_default=False)
 ]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a demonstration folder that is there.")
+    bool,
+    typer.Option(
+        "--overwrite", help="Replace a demonstration folder that is there, with all that is in it."
+    ),
 ]
 Scale = Annotated[
     float, typer.Option(help="Multiplies all positions; 0.001 for recordings in millimetres.")

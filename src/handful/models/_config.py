@@ -11,6 +11,9 @@ from handful.errors import FileFormatError, HandfulError
 
 Config = TypeVar("Config")
 
+MAX_NUMBER = 1e30
+"""No length, rate or temperature is larger; comparing before converting keeps huge integers out."""
+
 
 def config_to_json(config: Any) -> dict[str, Any]:
     """The fields of a dataclass, nested ones as objects and tuples as lists."""
@@ -46,4 +49,6 @@ def _read(hint: Any, value: Any, address: str) -> Any:
     accepted = (int, float) if hint is float else hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
         raise FileFormatError(f"{address}: is {value!r}: need {hint.__name__}.")
+    if hint is float and not -MAX_NUMBER < value < MAX_NUMBER:
+        raise FileFormatError(f"{address}: is {value!r}: need a finite number.")
     return hint(value)

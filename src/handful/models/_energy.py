@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -17,6 +18,14 @@ NORMS = ("squared", "irrepwise_l1")
 
 FieldFunction = Callable[[Tensor], Tensor]
 """Positions [n, 3] in metres to descriptors [n, dim]."""
+
+
+def check_energy_options(norm: str, temperature: float) -> None:
+    """Refuse a norm that does not exist, or a temperature that is no positive number."""
+    if norm not in NORMS:
+        raise OptionError(unknown_name_message("energy norm", norm, NORMS))
+    if not 0 < temperature < math.inf:
+        raise OptionError(f"temperature is {temperature}: need a positive number.")
 
 
 @runtime_checkable
@@ -74,10 +83,7 @@ class MatchEnergy:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.norm not in NORMS:
-            raise OptionError(unknown_name_message("energy norm", self.norm, NORMS))
-        if not self.temperature > 0:
-            raise OptionError(f"temperature is {self.temperature}: need a positive number.")
+        check_energy_options(self.norm, self.temperature)
 
     def __call__(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses"]:
         """Energies of the poses T_scene_gripper."""

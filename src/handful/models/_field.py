@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from handful.clouds import Edges, NeighbourIndex, PointCloud, voxel_filter
 from handful.errors import OptionError
-from handful.nn import EdgeGeometry, TensorFieldLayer, TransformerLayer, Types
+from handful.nn import MAX_DEGREE, EdgeGeometry, TensorFieldLayer, TransformerLayer, Types
 
 POSITIONS_AT_ONCE = 2048
 """Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
@@ -44,9 +44,16 @@ class EncoderConfig:
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and 1e-4 <= value <= 1.0):
                 raise OptionError(f"encoder {name} is {value}: need metres, 0.0001 to 1.")
-        for name, least in (("layers", 1), ("degree", 0), ("channels", 1), ("heads", 1)):
-            if getattr(self, name) < least:
-                raise OptionError(f"encoder {name} is {getattr(self, name)}: need {least} or more.")
+        for name, least, most in (
+            ("layers", 1, 12),
+            ("degree", 0, MAX_DEGREE),
+            ("channels", 1, 512),
+            ("heads", 1, 64),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise OptionError(
+                    f"encoder {name} is {getattr(self, name)}: need {least} to {most}."
+                )
 
     @property
     def receptive_radius(self) -> float:
@@ -90,7 +97,8 @@ class Encoder(nn.Module):
         like = self._embedding.weight
         points = torch.tensor(filtered.points, dtype=like.dtype, device=like.device)
         index = NeighbourIndex(filtered.points)
-        edges = _geometry(index.graph(self.config.radius), points, points, self.config.radius)
+        found = _apart(index.graph(self.config.radius), filtered.points)
+        edges = _geometry(found, points, points, self.config.radius)
         features = self._embedding(self._inputs(filtered).to(like))[:, None, :]
         for layer in self._layers:
             features = layer(features, edges)
@@ -191,6 +199,12 @@ class DescriptorField(nn.Module):
     def forward(self, cloud: PointCloud) -> Field:
         """The field of a cloud."""
         return self.head.prepare(self.encode(cloud))
+
+
+def _apart(found: Edges, points: Float[np.ndarray, "points 3"]) -> Edges:
+    """The edges whose ends do not coincide: an edge without a direction has no frame."""
+    apart = (points[found.target] != points[found.source]).any(axis=1)
+    return Edges(found.target[apart], found.source[apart])
 
 
 def _geometry(

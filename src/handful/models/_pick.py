@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import nn
 
 from handful.clouds import PointCloud
-from handful.models._energy import MatchEnergy
+from handful.errors import OptionError
+from handful.models._energy import MatchEnergy, check_energy_options
 from handful.models._field import DescriptorField, EncoderConfig, Field
 from handful.models._queries import PickQueries
 from handful.nn import Types
@@ -34,6 +36,15 @@ class PickConfig:
     learn_positions: bool = True
     norm: str = "squared"
     temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        Types(self.descriptor)
+        check_energy_options(self.norm, self.temperature)
+        lengths = {len(position) for position in self.query_positions}
+        if lengths != {3} or not np.isfinite(self.query_positions).all():
+            raise OptionError(
+                f"query positions are {self.query_positions}: need one or more x, y, z in metres."
+            )
 
 
 class PickModel(nn.Module):

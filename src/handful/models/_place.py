@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from handful.clouds import PointCloud
-from handful.models._energy import MatchEnergy, QueryPoints
+from handful.errors import OptionError
+from handful.models._energy import MatchEnergy, QueryPoints, check_energy_options
 from handful.models._field import DescriptorField, EncoderConfig, Field
 from handful.models._queries import GraspQueries, GraspQueryConfig
 from handful.nn import Types
@@ -34,6 +35,12 @@ class PlaceConfig:
     strongest: int = 3
     norm: str = "squared"
     temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        Types(self.descriptor)
+        check_energy_options(self.norm, self.temperature)
+        if self.strongest < 1:
+            raise OptionError(f"strongest is {self.strongest}: keep one query point or more.")
 
 
 class PlaceModel(nn.Module):

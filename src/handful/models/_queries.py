@@ -60,7 +60,7 @@ class GraspQueryConfig:
     unit: float = 0.01
 
     def __post_init__(self) -> None:
-        if self.count < 1 or self.steps < 0:
+        if not 1 <= self.count <= 10_000 or not 0 <= self.steps <= 10_000:
             raise OptionError(
                 f"query count {self.count} and steps {self.steps}: need 1, 0 or more."
             )

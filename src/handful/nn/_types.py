@@ -12,6 +12,7 @@ from handful.errors import OptionError
 from handful.geometry import wigner_d_blocks
 
 MAX_DEGREE = 6
+MAX_CHANNELS = 512
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,10 @@ class Types:
 
     def __post_init__(self) -> None:
         fine = self.channels and min(self.channels) >= 0 and self.channels[-1] > 0
-        if not fine or len(self.channels) > MAX_DEGREE + 1:
+        if not fine or len(self.channels) > MAX_DEGREE + 1 or max(self.channels) > MAX_CHANNELS:
             raise OptionError(
-                f"descriptor channels are {self.channels}: need a number of channels for each type "
-                f"from 0 to at most {MAX_DEGREE}, none negative, the last positive."
+                f"descriptor channels are {self.channels}: need 0 to {MAX_CHANNELS} channels for "
+                f"each type from 0 to at most {MAX_DEGREE}, the last positive."
             )
 
     @property

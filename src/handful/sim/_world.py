@@ -106,6 +106,11 @@ class World:
         return self._body_pose(self._item)
 
     @property
+    def item_height(self) -> float:
+        """Of the object's centre of mass, metres."""
+        return float(self.data.xipos[self._item][2])
+
+    @property
     def item_speed(self) -> float:
         """Of the object's origin, metres per second."""
         return float(np.linalg.norm(self.data.qvel[self._item_v : self._item_v + 3]))
