@@ -96,6 +96,9 @@ class Verdict:
         return tuple(str(measure) for measure in self.measures if not measure.ok)
 
 
+_NOT_A_POSE = Verdict((Measure("pose", float("nan"), -np.inf, np.inf),))
+
+
 def judge_pick(scene: PointCloud, pose: Array, gripper: Gripper) -> Verdict:
     """Whether an open gripper at `pose` is astride the rim of the red mug of a scene.
 
@@ -113,6 +116,8 @@ def judge_pick(scene: PointCloud, pose: Array, gripper: Gripper) -> Verdict:
 def judge_grip(mug: Mug, pose: Array, gripper: Gripper) -> Verdict:
     """`judge_pick` with the mug at hand."""
     pose = np.asarray(pose, dtype=np.float64)
+    if not np.isfinite(pose).all():
+        return _NOT_A_POSE
     opening, approach = pose[:3, "xy".index(gripper.axis)], pose[:3, 2]
     middle = pose[:3, 3] + gripper.tip * approach
     tips = middle + np.array([[-0.5], [0.5]]) * gripper.opening * opening
@@ -153,6 +158,8 @@ def judge_hanging(
 ) -> Verdict:
     """`judge_place` with everything at hand; `mug` and `grasp` are in the gripper frame."""
     pose = np.asarray(pose, dtype=np.float64)
+    if not np.isfinite(pose).all():
+        return _NOT_A_POSE
     held = grasp.points.astype(np.float64) @ pose[:3, :3].T + pose[:3, 3]
     return Verdict(
         (

@@ -26,8 +26,8 @@ MAX_SHIFT = 0.3
 RAISE = (0.05, 0.15)
 """Metres that a mug or hanger is raised."""
 
-MAX_TILT = np.deg2rad(30.0)
-"""Radians that a hanger is tilted at most."""
+TILT = np.deg2rad((10.0, 30.0))
+"""Radians that a hanger is tilted."""
 
 _TRIES = 200
 
@@ -62,6 +62,10 @@ class TestScene:
     def carried(self, pose: Array) -> Array:
         """Where a pose of the demonstration goes if it goes along with target and grasp cloud."""
         return self.target_motion @ pose @ np.linalg.inv(self.grasp_motion)
+
+    def carried_back(self, pose: Array) -> Array:
+        """The inverse of `carried`: a pose of this scene, as it would be in the demonstration."""
+        return np.linalg.inv(self.target_motion) @ pose @ self.grasp_motion
 
 
 def make_variant(
@@ -144,14 +148,14 @@ def _raised(test: TestScene, rng: np.random.Generator, *_: object) -> TestScene:
 
 
 def _tilted(test: TestScene, rng: np.random.Generator, *_: object) -> TestScene:
-    """The hanger turned by up to 30 degrees about a level line through its foot."""
+    """The hanger turned by 10 to 30 degrees about a level line through its foot."""
     hanger, rest, _ = _parts(test.scene, test.step)
     points = hanger.points.astype(np.float64)
     foot = points[points[:, 2] < points[:, 2].min() + 0.02].mean(axis=0)
     azimuth = rng.uniform(-np.pi, np.pi)
     axis = np.array([np.cos(azimuth), np.sin(azimuth), 0.0])
     motion = np.eye(4)
-    motion[:3, :3] = Rotation.from_rotvec(rng.uniform(0, MAX_TILT) * axis).as_matrix()
+    motion[:3, :3] = Rotation.from_rotvec(rng.uniform(*TILT) * axis).as_matrix()
     motion[:3, 3] = foot - motion[:3, :3] @ foot
     return _rearranged(test, [rest, hanger.transformed(motion)], motion)
 

@@ -325,7 +325,9 @@ def test_wrong_contents_are_named(tmp_path, value, message):
     assert "demo_0.gzip" in str(caught.value)
 
 
-@pytest.mark.parametrize("data", [b"", b"not gzip", gzip.compress(b"abc" * 100)[:-20]])
+@pytest.mark.parametrize(
+    "data", [b"", b"not gzip", gzip.compress(b"abc" * 100)[:-20]], ids=["empty", "text", "cut"]
+)
 def test_a_broken_gzip_is_an_error(tmp_path, data):
     (tmp_path / "demo_0.gzip").write_bytes(data)
     with pytest.raises(FileFormatError, match=r"demo_0\.gzip"):

@@ -136,6 +136,12 @@ class Episode:
             ):
                 if self.world.touching(Role.ROBOT, role, depth, state):
                     return Verdict(False, f"the open hand would hit the {role.value}")
+        held = np.linalg.inv(pose) @ self.world.item_pose
+        for joints in reach[4::3]:
+            state = self.world.imagine(joints, OPENING / 8, held)
+            for role in (Role.ROBOT, Role.OBJECT):
+                if self.world.touching(role, Role.TARGET, _BRUSH, state):
+                    return Verdict(False, f"on its way up the {role.value} would hit the target")
         return Verdict(True)
 
     def can_place(self, pose: Pose, held: Pose, gap: float | None = None) -> Verdict:
