@@ -56,7 +56,11 @@ class HandfulModel:
             self._model = handful.load_model(folder)
             return
         start = time.perf_counter()
-        train = handful.train_pick if step == "pick" else handful.train_place
+        train = getattr(handful, f"train_{step}", None)
+        if train is None:
+            raise SystemExit(
+                f"handful.train_{step} is not built yet: use --model truth or --model random."
+            )
         self._model = train(demos, seed=seed)
         seconds = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
