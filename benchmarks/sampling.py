@@ -217,7 +217,7 @@ def main() -> None:
     demos = load_demos(options.demos) if options.demos else make_sample(1)
     for name, (model_energy, workspace) in untrained(demos).items():
         ratios.append(compare(name, model_energy, None, workspace))
-    print(f"\nratios of times (0 where a search missed the paper's energy): "
+    print("\nratios of times (0 where a search missed the paper's energy): "
           + ", ".join(f"{ratio:.1f}" for ratio in ratios))  # fmt: skip
 
 

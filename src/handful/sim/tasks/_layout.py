@@ -48,9 +48,24 @@ class Layout:
         return bool(tilted and moved < 0.05 and abs(dropped) < 0.03)
 
 
-def draw_layout(thing: Thing, target: Thing, setup: Setup, rng: np.random.Generator) -> Layout:
-    """Object, target and, if the setup says so, support and distractors, clear of each other."""
-    lying = setup is Setup.POSES or (setup is Setup.ALL and rng.uniform() < 0.5)
+def draw_lying(setup: Setup, rng: np.random.Generator) -> bool:
+    """Whether the object lies: always in `poses`, half the time in `all`."""
+    return setup is Setup.POSES or (setup is Setup.ALL and rng.uniform() < 0.5)
+
+
+def draw_layout(
+    thing: Thing, target: Thing, setup: Setup, lying: bool, rng: np.random.Generator
+) -> Layout:
+    """Object, target and, if the setup says so, support and distractors, clear of each other.
+
+    Args:
+        thing: The object.
+        target: Hanger or tray.
+        setup: What else is there.
+        lying: Whether the object lies; drawn once per episode, so that layouts that are thrown
+            away do not change how often it does.
+        rng: For the places.
+    """
     raised = setup in (Setup.POSES, Setup.ALL)
     rotation = _turned(rng.uniform(-np.pi, np.pi))
     if lying:
@@ -71,6 +86,8 @@ def draw_layout(thing: Thing, target: Thing, setup: Setup, rng: np.random.Genera
         item[:3, 3] -= rotation @ np.array([0.0, 0.0, (low[2] + high[2]) / 2])
     item[2, 3] = height + 0.001 - thing.lowest(rotation)
     supports = (_support(thing, item, height, spot),) if raised else ()
+    if lying and thing.rim is not None and thing.handle is None:
+        supports = (*supports, _step(thing, item, height))
     free = [(spot, size + 0.02), (target_spot, target.footprint(target_pose))]
     distractors = _distract(free, rng) if setup.distracting else ()
     return Layout(item, target, target_pose, supports, distractors, lying)
@@ -84,6 +101,19 @@ def _support(thing: Thing, item: Pose, height: float, spot: Float[np.ndarray, "2
     seen = (thing.vertices @ item[:3, :3].T + item[:3, 3])[:, :2] - spot
     half = np.abs(seen @ turn[:2, :2]).max(axis=0) + 0.004
     return Placed(support_thing((float(half[0]), float(half[1])), height), placed((*spot, 0), turn))
+
+
+def _step(thing: Thing, item: Pose, height: float) -> Placed:
+    """A block under the foot of a lying bowl: on its side alone it would right itself."""
+    low, high = thing.bounds
+    foot = thing.vertices[thing.vertices[:, 2] < low[2] + 0.004]
+    above = float((foot @ item[2, :3]).min()) - thing.lowest(item[:3, :3])
+    axis = item[:2, 2] / np.linalg.norm(item[:2, 2])
+    inside = 0.07 * (high[2] - low[2])
+    half = (inside + 0.014) / 2
+    middle = item[:2, 3] + (inside - half) * axis
+    turn = _turned(float(np.arctan2(axis[1], axis[0])))
+    return Placed(support_thing((half, 0.03), height + above), placed((*middle, 0.0), turn))
 
 
 def _distract(

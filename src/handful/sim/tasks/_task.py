@@ -13,7 +13,7 @@ from handful.sim._errors import DivergedError, SimError
 from handful.sim._world import Placed, World
 from handful.sim.objects import Pose, Thing, random_color
 from handful.sim.tasks._episode import Episode
-from handful.sim.tasks._layout import draw_layout
+from handful.sim.tasks._layout import draw_layout, draw_lying
 from handful.sim.tasks._types import Purpose, Setup, Variant, Verdict, stream
 
 _RESETS = 60
@@ -87,13 +87,15 @@ class Task(ABC):
             SimError: No layout could be solved, for example because the objects do not suit.
         """
         rng = stream(purpose, self.name, setup, seed)
+        # Drawn once: what is thrown away below must not favour easy objects or poses.
+        thing, lying = self._draw_thing(setup, rng, things), draw_lying(setup, rng)
         for _ in range(_RESETS):
-            episode = self._try_reset(seed, setup, rng, things, noise, fixed_carry)
+            episode = self._try_reset(seed, setup, rng, thing, lying, noise, fixed_carry)
             if episode is not None:
                 return episode
         raise SimError(
-            f"task {self.name!r}, setup {setup.value!r}, seed {seed}: none of {_RESETS} layouts "
-            "came to rest and could be solved; try another object."
+            f"task {self.name!r}, setup {setup.value!r}, seed {seed}, object {thing.name!r}: none "
+            f"of {_RESETS} layouts came to rest and could be solved; try another object."
         )
 
     def _try_reset(
@@ -101,12 +103,12 @@ class Task(ABC):
         seed: int,
         setup: Setup,
         rng: np.random.Generator,
-        things: Sequence[Thing] | None,
+        thing: Thing,
+        lying: bool,
         noise: DepthNoise,
         fixed_carry: bool,
     ) -> Episode | None:
-        thing = self._draw_thing(setup, rng, things)
-        layout = draw_layout(thing, self.draw_target(rng), setup, rng)
+        layout = draw_layout(thing, self.draw_target(rng), setup, lying, rng)
         world = World(
             Placed(thing, layout.item), Placed(layout.target_thing, layout.target),
             layout.supports, layout.distractors,
