@@ -197,6 +197,8 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path):
             break
         except subprocess.TimeoutExpired:
             continue
+    else:
+        process.kill()
     assert process.returncode == 130
     assert "interrupted" in errors
     assert "Traceback" not in errors
