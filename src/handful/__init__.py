@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from handful.demos import load_demos as load_demos
     from handful.demos import save_demos as save_demos
     from handful.errors import HandfulError as HandfulError
+    from handful.learning import RankedPoses as RankedPoses
+    from handful.learning import TrainedModel as TrainedModel
+    from handful.learning import load_model as load_model
+    from handful.learning import train_pick as train_pick
+    from handful.learning import train_place as train_place
 
 _HOME = {
     "PointCloud": "handful.clouds",
@@ -31,6 +36,11 @@ _HOME = {
     "load_demos": "handful.demos",
     "save_demos": "handful.demos",
     "HandfulError": "handful.errors",
+    "RankedPoses": "handful.learning",
+    "TrainedModel": "handful.learning",
+    "load_model": "handful.learning",
+    "train_pick": "handful.learning",
+    "train_place": "handful.learning",
 }
 
 

@@ -14,7 +14,7 @@ from handful.demos import Augmentation, Step
 from handful.errors import DemoError, OptionError
 from handful.learning import (
     ContextDropout,
-    LatticeConfig,
+    LatticeNegatives,
     Loss,
     PickObjective,
     PlaceObjective,
@@ -86,6 +86,11 @@ def test_weighted_energies_of_single_queries_add_up():
     torch.testing.assert_close((parts * energy.queries.weights).sum(1), energy(poses))
 
 
+def lattice_losses(energy, poses, lattice):
+    log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
+    return query_losses(query_energies(energy, poses), log_sums)
+
+
 def test_the_sum_of_query_losses_bounds_the_likelihood():
     """Hölder: log ∫ exp(-Σ w_i E_i) <= Σ w_i log ∫ exp(-E_i), here by Monte Carlo."""
     energy = analytic_energy(3)
@@ -111,7 +116,7 @@ def test_the_loss_of_one_query_is_its_share_of_the_lattice():
         everywhere.append(energy(pose))
     competitors = torch.cat([*everywhere, energy(target)])
     expected = energy(target)[0] + (-competitors).logsumexp(0)
-    torch.testing.assert_close(query_losses(energy, target, lattice)[0], expected)
+    torch.testing.assert_close(lattice_losses(energy, target, lattice)[0, 0], expected)
 
 
 def test_the_gradient_of_the_loss_agrees_with_finite_differences():
@@ -121,17 +126,17 @@ def test_the_gradient_of_the_loss_agrees_with_finite_differences():
     def loss(descriptors: torch.Tensor) -> torch.Tensor:
         queries = QueryPoints(energy.queries.positions, energy.queries.weights, descriptors)
         function = MatchEnergy(energy.field, queries, TYPES, temperature=0.7)
-        return query_losses(function, target, lattice)
+        return lattice_losses(function, target, lattice)
 
     assert torch.autograd.gradcheck(loss, (start.requires_grad_(),), atol=1e-6)
 
 
 def test_a_lattice_keeps_near_the_points():
     points = torch.tensor(random_object(0).points)
-    lattice = LatticeConfig(spacing=0.02, rotations=5, reach=0.03).near(points, generator())
+    lattice = LatticeNegatives(spacing=0.02, rotations=5, reach=0.03).lattice(points, generator())
     assert torch.cdist(lattice.positions, points).min(1).values.max() <= 0.03
     with pytest.raises(OptionError, match="positive lengths"):
-        LatticeConfig(spacing=0.0)
+        LatticeNegatives(spacing=0.0)
 
 
 # --- objectives ---------------------------------------------------------------------------------
@@ -152,8 +157,8 @@ def small_model(kind: str) -> PickModel | PlaceModel:
 
 
 OBJECTIVES = {
-    "pick": PickObjective(LatticeConfig(0.04, 30)),
-    "place": PlaceObjective(LatticeConfig(0.04, 30)),
+    "pick": PickObjective(LatticeNegatives(0.04, 30)),
+    "place": PlaceObjective(LatticeNegatives(0.04, 30)),
 }
 
 
@@ -249,7 +254,7 @@ def test_every_demonstration_is_used_equally_often():
     class Counting:
         def loss(self, model, step, rng, progress):
             seen.append(int(step.targets[0, 0, 3]))
-            return Loss(next(model.parameters()).sum(), 0.0, ())
+            return Loss(next(model.parameters()).sum(), 0.0, 0.0, 0.0, ())
 
     scene = random_object(0)
     steps = []
@@ -270,7 +275,7 @@ class Sometimes:
     def loss(self, model, step, rng, progress):
         self.calls += 1
         value = next(model.parameters()).square().sum()
-        return Loss(value * (math.nan if self.calls in self.bad else 1.0), 0.0, ())
+        return Loss(value * (math.nan if self.calls in self.bad else 1.0), 0.0, 0.0, 0.0, ())
 
 
 def run_with(bad: set[int], steps: int = 30) -> Trainer:
@@ -301,7 +306,9 @@ def test_ten_bad_steps_in_a_row_stop_with_the_last_good_weights():
 
 def test_the_loss_falls():
     demos = [small_step("pick")]
-    calm = PickObjective(LatticeConfig(0.04, 30), Augmentation(), ContextDropout(probability=0.0))
+    calm = PickObjective(
+        LatticeNegatives(0.04, 30), Augmentation(), ContextDropout(probability=0.0)
+    )
     run = Trainer(small_model("pick"), calm, demos, TrainingConfig(steps=40))
     losses: list[float] = []
     run.run(lambda report: losses.append(report.loss))

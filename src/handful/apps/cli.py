@@ -19,7 +19,7 @@ from rich.markup import escape
 
 import handful
 from handful._files import atomic_write_bytes
-from handful.apps import sim_commands
+from handful.apps import learn_commands, sim_commands
 from handful.errors import HandfulError, OptionError
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
+learn_commands.register(app)
 sim_commands.register(app)
 
 console = Console(emoji=False)

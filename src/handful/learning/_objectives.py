@@ -1,4 +1,4 @@
-"""What training lowers, for one demonstration: the bound of `_bound`, on augmented clouds."""
+"""What training lowers: for one augmented demonstration, -log of its target's likelihood."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from handful.clouds import NeighbourIndex, PointCloud
+from handful.clouds import NeighbourIndex
 from handful.demos import Augmentation, Step
 from handful.errors import DemoError
-from handful.learning._bound import LatticeConfig, query_losses
 from handful.learning._crops import ContextDropout
+from handful.learning._negatives import LatticeNegatives, Likelihood, Negatives
 from handful.learning._surrogate import SurrogateConfig, SurrogateQueries
 from handful.models import (
     EncodedCloud,
+    Field,
     PickModel,
     PlaceModel,
     QueryPoints,
@@ -38,41 +39,59 @@ class Loss:
 
     Attributes:
         total: The number to lower.
-        likelihood: Its part that bounds -log P(T_target).
+        likelihood: Its part that stands for -log P(T_target).
+        target_energy: Energy of the demonstrated pose.
+        negative_energy: Energy of what competes with it.
         weights: The largest query weights, for people to watch.
     """
 
     total: Float[Tensor, ""]
     likelihood: float
+    target_energy: float
+    negative_energy: float
     weights: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        likelihood: Likelihood,
+        weights: Float[Tensor, "queries"],
+        extra: Float[Tensor, ""] | None = None,
+    ) -> Loss:
+        """A likelihood with something added to it."""
+        return cls(
+            likelihood.loss if extra is None else likelihood.loss + extra,
+            likelihood.loss.item(),
+            likelihood.target_energy,
+            likelihood.negative_energy,
+            tuple(weights.detach().topk(min(3, len(weights))).values.tolist()),
+        )
 
 
 @dataclass(frozen=True)
 class PickObjective:
-    """-log P(T|X) of the pick model, bounded query by query.
+    """-log P(T|X) of the pick model.
 
     Attributes:
-        lattice: The poses that compete with the target.
+        negatives: The poses that compete with the target.
         augmentation: Changes of the step.
         context: Changes of what stands around the target.
     """
 
-    lattice: LatticeConfig = field(default_factory=LatticeConfig)
+    negatives: Negatives = field(default_factory=LatticeNegatives)
     augmentation: Augmentation = DEFAULT_AUGMENTATION
     context: ContextDropout = field(default_factory=ContextDropout)
 
     def loss(self, model: PickModel, step: Step, rng: np.random.Generator, progress: float) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         changed = self.augmentation.apply(step, rng)
-        query = model.queries().positions[0].detach().double().cpu().numpy()
-        focus = changed.targets[0, :3, :3] @ query + changed.targets[0, :3, 3]
-        scene = self.context.apply(changed.scene, focus, rng)
+        scene = self.context.apply(changed.scene, focus_of_pick(model, changed), rng)
         key = model.key_field(scene)
         energy = model.energy(key)
-        lattice = self.lattice.near(key.encoded.points, _torch_generator(rng))
-        losses = query_losses(energy, _poses(changed, key.encoded), lattice)
-        total = (energy.queries.weights * losses).sum()
-        return Loss(total, total.item(), _largest(energy.queries.weights))
+        likelihood = self.negatives.likelihood(
+            energy, _poses(changed, key.encoded), key.encoded, _torch_generator(rng)
+        )
+        return Loss.of(likelihood, energy.queries.weights)
 
 
 @dataclass(frozen=True)
@@ -85,53 +104,78 @@ class PlaceObjective:
     normalised, so only differences of their logits mean anything: logits are taken relative to the
     log-sum-exp of the near ones, for a pull on absolute logits would drag all down together.
 
+    Later on, query points are drawn as they are at inference. No gradient is taken through the way
+    in which they move, only through their weights and descriptors where they arrive.
+
     Attributes:
-        lattice: The poses that compete with the target.
+        negatives: The poses that compete with the target.
         augmentation: Changes of the step.
         context: Changes of what stands around the target.
         surrogate: Of the surrogate query model.
         early: Share of the steps that use the surrogate.
         candidates: Near and far query points of the early stage, each at most.
+        strongest: Query points of the later stage at most.
         kl_weight: Factor of the KL divergence, which is a mean over far points.
     """
 
-    lattice: LatticeConfig = field(default_factory=LatticeConfig)
+    negatives: Negatives = field(default_factory=LatticeNegatives)
     augmentation: Augmentation = DEFAULT_AUGMENTATION
     context: ContextDropout = field(
         default_factory=lambda: ContextDropout(smallest=0.08, largest=0.2)
     )
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     early: float = 0.6
-    candidates: int = 12
-    kl_weight: float = 0.3
+    candidates: int = 8
+    strongest: int = 8
+    kl_weight: float = 1.0
 
     def loss(
         self, model: PlaceModel, step: Step, rng: np.random.Generator, progress: float
     ) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
-        if step.grasp is None:
-            raise DemoError("the place model learns from grasp clouds, and this step has none.")
         changed = self.augmentation.apply(step, rng)
+        scene = self.context.apply(changed.scene, focus_of_place(changed), rng)
         assert changed.grasp is not None
-        focus = _contact(changed.scene, changed.grasp, changed.targets[0])
-        scene = self.context.apply(changed.scene, focus, rng)
         key = model.key_field(scene)
         grasp = model.queries.encode(changed.grasp)
-        lattice = self.lattice.near(key.encoded.points, _torch_generator(rng))
         poses = _poses(changed, key.encoded)
-        if progress >= self.early:
-            energy = model.energy(key, model.queries.describe(grasp, model.queries.draw(grasp)))
-            total = (energy.queries.weights * query_losses(energy, poses, lattice)).sum()
-            return Loss(total, total.item(), _largest(energy.queries.weights))
+        stage = self._late if progress >= self.early else self._early
+        return stage(model, key, grasp, poses, rng)
+
+    def _late(
+        self,
+        model: PlaceModel,
+        key: Field,
+        grasp: EncodedCloud,
+        poses: Float[Tensor, "targets 4 4"],
+        rng: np.random.Generator,
+    ) -> Loss:
+        with torch.no_grad():
+            drawn = model.queries.draw(grasp)
+            kept = drawn.positions[
+                drawn.logits.topk(min(self.strongest, len(drawn.logits))).indices
+            ]
+        points = WeightedPoints(kept, model.queries.log_weight(grasp, kept))
+        energy = model.energy(key, model.queries.describe(grasp, points))
+        likelihood = self.negatives.likelihood(energy, poses, key.encoded, _torch_generator(rng))
+        return Loss.of(likelihood, energy.queries.weights)
+
+    def _early(
+        self,
+        model: PlaceModel,
+        key: Field,
+        grasp: EncodedCloud,
+        poses: Float[Tensor, "targets 4 4"],
+        rng: np.random.Generator,
+    ) -> Loss:
         surrogate = self._surrogate(model, grasp, key.encoded, poses[0], rng)
         queries, near = self._near_queries(model, grasp, surrogate, rng)
-        losses = query_losses(model.energy(key, queries), poses, lattice)
-        likelihood = (queries.weights * losses).sum()
-        total = likelihood + self.kl_weight * surrogate.kl_divergence() / max(
-            int(surrogate.far.sum()), 1
+        likelihood = self.negatives.likelihood(
+            model.energy(key, queries), poses, key.encoded, _torch_generator(rng)
         )
+        divergence = surrogate.kl_divergence() / max(int(surrogate.far.sum()), 1)
         shares = surrogate.points.logits.softmax(0)
-        return Loss(total, likelihood.item(), (shares[near].sum().item(),))
+        return Loss.of(likelihood, shares[near].sum()[None], self.kl_weight * divergence)
 
     def _surrogate(
         self,
@@ -175,22 +219,24 @@ def _torch_generator(rng: np.random.Generator) -> torch.Generator:
     return torch.Generator().manual_seed(int(rng.integers(2**63)))
 
 
-def _largest(weights: Float[Tensor, "queries"]) -> tuple[float, ...]:
-    return tuple(weights.detach().topk(min(3, len(weights))).values.tolist())
-
-
 def _some(mask: Bool[Tensor, "points"], count: int, rng: np.random.Generator) -> Tensor:
     """Up to `count` of the indices where the mask is true, drawn at random."""
     (where,) = np.nonzero(mask.numpy())
     return torch.from_numpy(rng.permutation(where)[:count])
 
 
-def _contact(
-    scene: PointCloud, grasp: PointCloud, pose: Float[np.ndarray, "4 4"]
-) -> Float[np.ndarray, "3"]:
-    """Where the held object comes nearest to the scene when the gripper is at the pose."""
-    moved = grasp.transformed(pose).points
-    distance = NeighbourIndex(scene.points).distance(moved)
+def focus_of_pick(model: PickModel, step: Step) -> Float[np.ndarray, "3"]:
+    """Where the gripper grasps: its first query point at the demonstrated pose."""
+    query = model.queries().positions[0].detach().double().cpu().numpy()
+    return step.targets[0, :3, :3] @ query + step.targets[0, :3, 3]
+
+
+def focus_of_place(step: Step) -> Float[np.ndarray, "3"]:
+    """Where the held object comes nearest to the scene when the gripper is at the target."""
+    if step.grasp is None:
+        raise DemoError("the place model learns from grasp clouds, and this step has none.")
+    moved = step.grasp.transformed(step.targets[0]).points
+    distance = NeighbourIndex(step.scene.points).distance(moved)
     return moved[np.argsort(distance)[:50]].mean(axis=0).astype(np.float64)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from handful.demos import Step
 from handful.errors import HandfulError, OptionError
@@ -68,7 +68,9 @@ class StepReport:
         step: Its number, from 0.
         steps: How many there will be.
         loss: Mean loss of the demonstrations in it.
-        likelihood: Mean bound of -log P.
+        likelihood: Mean of what stands for -log P.
+        target_energy: Mean energy of the demonstrated poses.
+        negative_energy: Mean energy of what competes with them.
         weights: Query weights of the last demonstration.
         skipped: Steps skipped so far because something was not finite.
     """
@@ -77,6 +79,8 @@ class StepReport:
     steps: int
     loss: float
     likelihood: float
+    target_energy: float
+    negative_energy: float
     weights: tuple[float, ...]
     skipped: int
 
@@ -84,8 +88,11 @@ class StepReport:
 class Trainer:
     """Lowers an objective over demonstrations with Adam.
 
-    All randomness of step k comes from (seed, k), so a run that was stopped after any step and
-    resumed from its state goes on exactly as if it had not been stopped.
+    All randomness of the j-th demonstration of step k comes from (seed, k, j), so a run that was
+    stopped after any step and resumed from its state goes on exactly as if it had not been stopped.
+
+    In a process group of `torch.distributed` (see `torchrun`) the demonstrations of each step are
+    shared among the processes and their gradients added up: the same training, sooner.
 
     Args:
         model: What to train, in place.
@@ -129,27 +136,55 @@ class Trainer:
 
     def _step(self) -> StepReport:
         config = self.config
-        rng = np.random.default_rng([config.seed, self.done])
         for group in self._optimizer.param_groups:
             group["lr"] = config.schedule.rate(self.done, config.steps)
         self._optimizer.zero_grad(set_to_none=True)
         losses = []
-        for index in self._chosen(rng):
+        for place, index in enumerate(self._chosen()):
+            if place % processes() != rank():
+                continue
+            rng = np.random.default_rng([config.seed, self.done, place])
             loss = self._objective.loss(
                 self.model, self._steps[index], rng, self.done / config.steps
             )
             (loss.total / config.batch).backward()
             losses.append(loss)
-        mean = float(np.mean([loss.total.item() for loss in losses]))
+        total, likelihood, target, negative = self._shared(losses)
         norm = float(nn.utils.clip_grad_norm_(self._parameters, config.clip))
-        self._update(math.isfinite(mean) and math.isfinite(norm))
-        likelihood = float(np.mean([loss.likelihood for loss in losses]))
+        self._update(math.isfinite(total) and math.isfinite(norm))
         self.done += 1
         return StepReport(
-            self.done - 1, config.steps, mean, likelihood, losses[-1].weights, self.skipped
+            self.done - 1,
+            config.steps,
+            total,
+            likelihood,
+            target,
+            negative,
+            losses[-1].weights if losses else (),
+            self.skipped,
         )
 
-    def _chosen(self, rng: np.random.Generator) -> list[int]:
+    def _shared(self, losses: list[Loss]) -> list[float]:
+        """Means over the batch of the losses' numbers; gradients are added up on the way."""
+        numbers = [[loss.total.item(), loss.likelihood, loss.target_energy, loss.negative_energy]
+                   for loss in losses]  # fmt: skip
+        means = torch.tensor(numbers).reshape(-1, 4).sum(0).double() / self.config.batch
+        if processes() > 1:
+            for parameter in self._parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+            flat = nn.utils.parameters_to_vector([p.grad for p in self._parameters])  # type: ignore[misc]
+            distributed.all_reduce(flat)
+            distributed.all_reduce(means)
+            start = 0
+            for parameter in self._parameters:
+                assert parameter.grad is not None
+                end = start + parameter.numel()
+                parameter.grad.copy_(flat[start:end].view_as(parameter))
+                start = end
+        return means.tolist()
+
+    def _chosen(self) -> list[int]:
         """Demonstrations of a step: all of them in turn, in an order that changes every round."""
         count, batch = len(self._steps), self.config.batch
         places = range(self.done * batch, (self.done + 1) * batch)
@@ -205,3 +240,17 @@ class Trainer:
             state = {n[len(start) :]: v.clone() for n, v in tensors.items() if n.startswith(start)}
             if state:
                 self._optimizer.state[parameter] = state
+
+
+def _in_group() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def processes() -> int:
+    """How many processes train together."""
+    return distributed.get_world_size() if _in_group() else 1
+
+
+def rank() -> int:
+    """The number of this one among them, from 0."""
+    return distributed.get_rank() if _in_group() else 0

@@ -25,8 +25,14 @@ WEIGHTS = "weights.safetensors"
 Model = PickModel | PlaceModel
 
 
-def save_model(model: Model, folder: str | Path) -> Path:
-    """Write a model to a folder, which is replaced whole or not at all."""
+def save_model(model: Model, folder: str | Path, notes: dict[str, str] | None = None) -> Path:
+    """Write a model to a folder, which is replaced whole or not at all.
+
+    Args:
+        model: What to write.
+        folder: Where to.
+        notes: More text files for the folder, by name.
+    """
     target = Path(folder)
     if target.is_dir() and any(target.iterdir()) and not (target / CONFIG).is_file():
         raise FileFormatError(f"{target}: is not empty and holds no model: name another folder.")
@@ -40,6 +46,8 @@ def save_model(model: Model, folder: str | Path) -> Path:
     with staged_folder(target) as staging:
         atomic_write_bytes(staging / WEIGHTS, save(weights))
         atomic_write_text(staging / CONFIG, json.dumps(content, indent=2) + "\n")
+        for name, text in (notes or {}).items():
+            atomic_write_text(staging / name, text)
     return target
 
 

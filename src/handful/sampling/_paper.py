@@ -25,12 +25,12 @@ class PaperSchedule(Kernel):
     Attributes:
         metropolis: The exploring part.
         langevin: The local part.
-        descent: The last part.
+        descent: The last part; None leaves a sample, as training needs it.
     """
 
     metropolis: MetropolisHastings = field(default_factory=lambda: MetropolisHastings(steps=1000))
     langevin: Langevin = field(default_factory=lambda: Langevin(steps=300))
-    descent: Descent = field(default_factory=lambda: Descent(steps=100))
+    descent: Descent | None = field(default_factory=lambda: Descent(steps=100))
 
     def advance(
         self, target: Target, centred: Float[Tensor, "poses 4 4"], generator: torch.Generator
@@ -38,7 +38,9 @@ class PaperSchedule(Kernel):
         """Move centred poses through the three parts."""
         explored = self.metropolis.advance(target, centred, generator)
         settled = self.langevin.advance(target, explored.centred, generator)
-        final = self.descent.advance(target, settled.centred, generator)
+        final = settled
+        if self.descent is not None:
+            final = self.descent.advance(target, settled.centred, generator)
         return Draw(
             final.centred,
             final.energies,

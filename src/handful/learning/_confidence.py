@@ -1,0 +1,113 @@
+"""Confidence: how sure one may be that a pose of some energy is on a target that is there.
+
+Energies have no zero of their own, so they are compared with what the training demonstrations give:
+the best poses where the target is seen, and where it is cut out or something else stands there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import minimize
+
+from handful.clouds import PointCloud, concatenate
+from handful.errors import OptionError
+
+SURE_ENOUGH = 0.5
+"""A best pose of lower confidence means: no target found."""
+
+_PRIOR_SPREAD = 1.0
+"""Standard deviation of log scale about the spread of the energies: keeps a fit of clearly
+separated energies from becoming a step."""
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """A logistic curve: one far below `threshold`, a half there, zero far above.
+
+    Attributes:
+        threshold: Energy of confidence 0.5.
+        scale: Energy over which the odds change by a factor e.
+    """
+
+    threshold: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.threshold) and 0 < self.scale < math.inf):
+            raise OptionError(
+                f"confidence threshold {self.threshold}, scale {self.scale}: need numbers, the "
+                "scale positive."
+            )
+
+    def of(self, energies: Float[np.ndarray, "poses"]) -> Float[np.ndarray, "poses"]:
+        """Confidence of poses of these energies, 0 to 1."""
+        return 1.0 / (1.0 + np.exp(np.clip((energies - self.threshold) / self.scale, -700, 700)))
+
+    @classmethod
+    def fitted(
+        cls, with_target: Float[np.ndarray, "n"], without: Float[np.ndarray, "m"]
+    ) -> Confidence:
+        """The curve of highest likelihood, both kinds of scenes counted as equally frequent."""
+        everything = np.concatenate([with_target, without])
+        if not np.isfinite(everything).all() or not len(with_target) or not len(without):
+            raise OptionError("a confidence curve needs finite energies with and without target.")
+        spread = max(float(everything.std()), 1e-6)
+        middle = 0.5 * float(np.median(with_target) + np.median(without))
+
+        def cost(values: Float[np.ndarray, "2"]) -> float:
+            threshold, log_scale = middle + spread * values[0], values[1]
+            scale = spread * math.exp(log_scale)
+            found = np.logaddexp(0.0, (with_target - threshold) / scale).mean()
+            missed = np.logaddexp(0.0, -(without - threshold) / scale).mean()
+            prior = (log_scale - math.log(0.2)) ** 2 / (2 * _PRIOR_SPREAD**2 * len(everything))
+            return float(found + missed + prior)
+
+        best = minimize(cost, np.array([0.0, math.log(0.2)]), method="Nelder-Mead").x
+        return cls(middle + spread * float(best[0]), spread * math.exp(float(best[1])))
+
+
+def without_target(
+    scene: PointCloud,
+    focus: Float[np.ndarray, "3"],
+    radius: float,
+    rng: np.random.Generator,
+    replaced: bool,
+) -> PointCloud | None:
+    """The scene with a ball about the focus cut out; None when too little is left.
+
+    Args:
+        scene: With the target.
+        focus: Where the gripper went, scene frame, metres.
+        radius: Of the ball, metres.
+        rng: Source of randomness.
+        replaced: Put a block or a ball of the target's colours in its place.
+    """
+    inside = np.linalg.norm(scene.points - focus, axis=1) <= radius
+    if (~inside).sum() < 100 or not inside.any():
+        return None
+    rest = scene.selected(~inside)
+    if not replaced:
+        return rest
+    taken = scene.selected(inside)
+    return concatenate([rest, _something_else(taken, rng)])
+
+
+def _something_else(taken: PointCloud, rng: np.random.Generator) -> PointCloud:
+    """The surface of a block or an ellipsoid about where the points were, in their colours."""
+    count = len(taken)
+    half = rng.uniform(0.015, 0.05, 3)
+    direction = rng.normal(size=(count, 3))
+    if rng.uniform() < 0.5:
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    else:
+        direction /= np.abs(direction).max(axis=1, keepdims=True)
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    points = taken.points.mean(axis=0) + (direction * half) @ turn.T
+    colors = None
+    if taken.has_colors:
+        colors = taken.require_colors()[rng.integers(count, size=count)]
+    return PointCloud(points.astype(np.float32), colors)

@@ -1,0 +1,136 @@
+"""Recipes: which network, which objective and how long, by the name of a preset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from handful.demos import DemoSet
+from handful.errors import OptionError, unknown_name_message
+from handful.learning._negatives import SampledNegatives
+from handful.learning._objectives import PickObjective, PlaceObjective
+from handful.learning._schedule import Schedule
+from handful.learning._trained import SearchConfig
+from handful.learning._trainer import TrainingConfig
+from handful.models import EncoderConfig, GraspQueryConfig, PickConfig, PlaceConfig
+
+PRESETS = ("fast", "paper")
+"""`fast`: minutes on a laptop. `paper`: the paper's Markov chains; hours, for comparison."""
+
+CHANNELS = (16, 8, 4, 4)
+"""Channels of each type of a descriptor."""
+
+ALL_TYPES = (0, 1, 2, 3)
+
+_ABOVE_TIP = 0.005
+"""The pick model's query point is so far above the finger tips, metres: between the fingers."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that training one model needs besides demonstrations.
+
+    Attributes:
+        model: Configuration of the network.
+        objective: What is lowered.
+        training: How long and how fast.
+        search: How the trained model looks for poses.
+    """
+
+    model: PickConfig | PlaceConfig
+    objective: PickObjective | PlaceObjective
+    training: TrainingConfig
+    search: SearchConfig = field(default_factory=SearchConfig)
+
+
+def pick_recipe(
+    demos: DemoSet,
+    *,
+    preset: str = "fast",
+    types: Sequence[int] = ALL_TYPES,
+    steps: int | None = None,
+    seed: int = 0,
+) -> Recipe:
+    """The recipe of a pick model.
+
+    Args:
+        demos: What it will learn from; colours are used if all clouds have them.
+        preset: One of `PRESETS`.
+        types: Which types the descriptors hold; (0,) is the paper's ablation.
+        steps: Optimiser steps, instead of the preset's.
+        seed: The same seed gives the same model.
+    """
+    _check_preset(preset)
+    encoder = EncoderConfig(radius=0.04, use_colors=_has_colors(demos))
+    model = PickConfig(
+        encoder,
+        descriptor=descriptor_channels(types),
+        query_positions=((0.0, 0.0, demos.gripper.tip - _ABOVE_TIP),),
+        learn_positions=False,
+    )
+    if preset == "paper":
+        return Recipe(
+            model, PickObjective(negatives=SampledNegatives()), _paper_training(steps, seed)
+        )
+    training = TrainingConfig(steps=steps or 600, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
+    return Recipe(model, PickObjective(), training)
+
+
+def place_recipe(
+    demos: DemoSet,
+    *,
+    preset: str = "fast",
+    types: Sequence[int] = ALL_TYPES,
+    steps: int | None = None,
+    seed: int = 0,
+) -> Recipe:
+    """The recipe of a place model; see `pick_recipe`."""
+    _check_preset(preset)
+    use_colors = _has_colors(demos)
+    model = PlaceConfig(
+        EncoderConfig(radius=0.04, use_colors=use_colors),
+        EncoderConfig(voxel_size=0.012, radius=0.03, use_colors=use_colors),
+        descriptor=descriptor_channels(types),
+        # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.
+        queries=GraspQueryConfig(count=24, cluster_radius=0.015, steps=10, step_size=0.05),
+    )
+    if preset == "paper":
+        return Recipe(
+            model, PlaceObjective(negatives=SampledNegatives()), _paper_training(steps, seed)
+        )
+    training = TrainingConfig(steps=steps or 300, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
+    return Recipe(model, PlaceObjective(), training)
+
+
+def descriptor_channels(types: Sequence[int]) -> tuple[int, ...]:
+    """Channels of each type from 0 for a choice of types.
+
+    Type 0 alone gets as many channels as all types have components: a fair ablation.
+    """
+    chosen = sorted(set(types))
+    if not chosen or not set(chosen) <= set(ALL_TYPES):
+        raise OptionError(f"descriptor types are {tuple(types)}: choose some of {ALL_TYPES}.")
+    if chosen == [0]:
+        return (sum(count * (2 * degree + 1) for degree, count in enumerate(CHANNELS)),)
+    return tuple(CHANNELS[t] if t in chosen else 0 for t in range(chosen[-1] + 1))
+
+
+def _paper_training(steps: int | None, seed: int) -> TrainingConfig:
+    """600 steps, learning rates from 0.005 to 0.001 (appendix on experiments)."""
+    schedule = Schedule(peak=5e-3, warmup=0.0, floor=0.2)
+    return TrainingConfig(steps=steps or 600, batch=1, schedule=schedule, averaging=0.0, seed=seed)
+
+
+def _check_preset(preset: str) -> None:
+    if preset not in PRESETS:
+        raise OptionError(unknown_name_message("preset", preset, PRESETS))
+
+
+def _has_colors(demos: DemoSet) -> bool:
+    return all(
+        cloud.has_colors
+        for demo in demos
+        for step in demo.steps
+        for cloud in (step.scene, step.grasp)
+        if cloud is not None
+    )

@@ -1,0 +1,219 @@
+"""A trained model as people use it: clouds in, ranked poses with energy and confidence out."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from handful._strict_json import Fields, read_json
+from handful.clouds import Box, PointCloud, voxel_filter
+from handful.demos import Gripper, Step
+from handful.errors import FileFormatError, OptionError
+from handful.learning._confidence import SURE_ENOUGH, Confidence
+from handful.models import (
+    MatchEnergy,
+    Model,
+    PickModel,
+    config_from_json,
+    config_to_json,
+    save_model,
+)
+from handful.models import load_model as load_network
+from handful.sampling import ExhaustiveSearch, Sampler, near_points
+
+USE = "use.json"
+FORMAT = "handful-trained-model"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How finely a trained model looks for poses.
+
+    Attributes:
+        spacing: Distance of neighbouring positions of the lattice, metres.
+        rotations: Number of rotations of the lattice.
+        starts: How many of its minima are refined, at least.
+        refine_steps: Most steps of refinement.
+        reach: Query points farther than this from every point of the scene are not tried, metres.
+        scene_voxel: Scene clouds are thinned to this first, as in training; metres.
+        grasp_voxel: The same for grasp clouds.
+    """
+
+    spacing: float = 0.02
+    rotations: int = 1000
+    starts: int = 48
+    refine_steps: int = 8
+    reach: float = 0.03
+    scene_voxel: float = 0.006
+    grasp_voxel: float = 0.005
+
+    def sampler(self, energy: MatchEnergy) -> ExhaustiveSearch:
+        """The search around the points of an energy's scene."""
+        return ExhaustiveSearch(
+            spacing=self.spacing,
+            rotations=self.rotations,
+            starts=self.starts,
+            refine_steps=self.refine_steps,
+            keep=near_points(_scene_points(energy), self.reach),
+        )
+
+    def thinned(self, step: Step) -> Step:
+        """A demonstration's step as the model will see it."""
+        grasp = None if step.grasp is None else voxel_filter(step.grasp, self.grasp_voxel)
+        return Step(step.name, voxel_filter(step.scene, self.scene_voxel), step.targets, grasp)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedPoses:
+    """Poses that a model proposes, the best first.
+
+    Attributes:
+        T_scene_gripper: Gripper poses [poses, 4, 4].
+        energy: E(T) of each; lower is better.
+        confidence: Of each, 0 to 1, that the target is there and the pose is on it.
+        seconds: Wall-clock time that it took.
+    """
+
+    T_scene_gripper: Float[np.ndarray, "poses 4 4"]
+    energy: Float[np.ndarray, "poses"]
+    confidence: Float[np.ndarray, "poses"]
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.energy)
+
+    @property
+    def found(self) -> bool:
+        """Whether the best pose is one to execute; if not, there is probably no target."""
+        return len(self) > 0 and bool(self.confidence[0] >= SURE_ENOUGH)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A pick or place model with all that using it needs.
+
+    Attributes:
+        network: The model proper.
+        gripper: Of the demonstrations, for pictures.
+        search: How poses are looked for.
+        confidence: From energies.
+    """
+
+    network: Model
+    gripper: Gripper
+    search: SearchConfig
+    confidence: Confidence
+
+    @property
+    def kind(self) -> str:
+        """`pick` or `place`."""
+        return self.network.kind
+
+    def energy(self, scene: PointCloud, grasp: PointCloud | None = None) -> MatchEnergy:
+        """The energy of poses in a scene; both clouds are encoded once, here.
+
+        Args:
+            scene: Scene cloud, metres.
+            grasp: What the gripper holds, in the gripper frame; only the place model takes it.
+        """
+        thin_scene = voxel_filter(scene, self.search.scene_voxel)
+        with torch.no_grad():
+            if isinstance(self.network, PickModel):
+                if grasp is not None:
+                    raise OptionError("a pick model takes a scene and no grasp cloud.")
+                return self.network(thin_scene)
+            if grasp is None:
+                raise OptionError("a place model needs a grasp cloud, too: sample(scene, grasp).")
+            return self.network(thin_scene, voxel_filter(grasp, self.search.grasp_voxel))
+
+    def sample(
+        self,
+        scene: PointCloud,
+        grasp: PointCloud | None = None,
+        n: int = 100,
+        seed: int = 0,
+        sampler: Sampler | None = None,
+    ) -> RankedPoses:
+        """The distinct best poses in a scene, at most n.
+
+        Args:
+            scene: Scene cloud, metres.
+            grasp: What the gripper holds, in the gripper frame; only the place model takes it.
+            n: How many poses at most.
+            seed: The same seed gives the same poses.
+            sampler: Instead of the exhaustive search, for example `PaperSchedule()`.
+        """
+        start = time.perf_counter()
+        energy = self.energy(scene, grasp)
+        found = (sampler or self.search.sampler(energy)).sample(
+            energy, workspace(energy, self.search.reach), n, torch.Generator().manual_seed(seed)
+        )
+        energies = found.energies.double().numpy()
+        return RankedPoses(
+            found.poses.double().numpy(),
+            energies,
+            self.confidence.of(evidence(energy, energies)),
+            time.perf_counter() - start,
+        )
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the model to a folder, which is replaced whole or not at all."""
+        content = {
+            "format": FORMAT,
+            "version": VERSION,
+            "gripper": config_to_json(self.gripper),
+            "search": config_to_json(self.search),
+            "confidence": config_to_json(self.confidence),
+        }
+        return save_model(self.network, folder, {USE: json.dumps(content, indent=2) + "\n"})
+
+
+def load_model(folder: str | Path) -> TrainedModel:
+    """Read what `TrainedModel.save` wrote, ready for inference."""
+    network = load_network(folder)
+    path = Path(folder) / USE
+    if not path.is_file():
+        raise FileFormatError(f"{path}: is missing: nobody trained the model in this folder.")
+    fields = Fields(read_json(path), str(path), FileFormatError)
+    if (fields.text("format"), fields.integer("version")) != (FORMAT, VERSION):
+        raise FileFormatError(f"{path}: need format {FORMAT!r}, version {VERSION}.")
+
+    def part(kind: Any, name: str) -> Any:
+        return config_from_json(kind, fields.any(name), f"{path}: {name}")
+
+    model = TrainedModel(
+        network,
+        part(Gripper, "gripper"),
+        part(SearchConfig, "search"),
+        part(Confidence, "confidence"),
+    )
+    fields.done()
+    return model
+
+
+def workspace(energy: MatchEnergy, margin: float) -> Box:
+    """Where the query points of an energy may go: about the scene's points."""
+    points = _scene_points(energy)
+    low, high = (points.min(0).values - margin).tolist(), (points.max(0).values + margin).tolist()
+    return Box((low[0], low[1], low[2]), (high[0], high[1], high[2]))
+
+
+def evidence(
+    energy: MatchEnergy, energies: Float[np.ndarray, "poses"]
+) -> Float[np.ndarray, "poses"]:
+    """Energies per unit of query weight: only these are alike from scene to scene."""
+    return energies / float(energy.queries.weights.sum())
+
+
+def _scene_points(energy: MatchEnergy) -> Float[Tensor, "points 3"]:
+    points: Tensor = energy.field.encoded.points  # type: ignore[attr-defined]
+    return points
