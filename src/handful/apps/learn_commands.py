@@ -213,7 +213,8 @@ def infer(
         from handful.models import picture_of_inference
 
         with console.status("Drawing"):
-            energy = model.energy(scene_cloud, grasp_cloud)
+            clouds = model.search.prepared(scene_cloud, grasp_cloud, own_frames=False)
+            energy = model.energy(clouds)
             image = picture_of_inference(
                 scene_cloud,
                 poses.T_scene_gripper,

@@ -86,7 +86,7 @@ def training_steps(demos: DemoSet, recipe: Recipe) -> list[Step]:
     shown = demos.steps(kind)
     if kind == "pick":  # what an empty gripper looks like says nothing
         shown = [Step("pick", step.scene, step.targets) for step in shown]
-    steps = [recipe.search.thinned(step) for step in shown]
+    steps = [recipe.search.prepared_step(step) for step in shown]
     for demo, step in zip(demos, steps, strict=True):
         if kind == "place" and step.grasp is None:
             raise DemoError(
@@ -113,7 +113,7 @@ def calibrate(
     blank = TrainedModel(model, gripper, search, Confidence(0.0, 1.0))
 
     def best(scene: PointCloud, grasp: PointCloud | None) -> float:
-        energy = blank.energy(scene, grasp)
+        energy = blank.energy(search.prepared(scene, grasp))
         generator = torch.Generator().manual_seed(seed)
         found = search.sampler(energy).sample(energy, workspace(energy, search.reach), 1, generator)
         return float(evidence(energy, found.energies.double().numpy())[0])

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from handful._strict_json import Fields, read_json
-from handful.clouds import Box, PointCloud, voxel_filter
+from handful.clouds import Box, PointCloud, principal_frame, voxel_filter
 from handful.demos import Gripper, Step
 from handful.errors import FileFormatError, OptionError
 from handful.learning._confidence import SURE_ENOUGH, Confidence
@@ -66,10 +66,53 @@ class SearchConfig:
             keep=near_points(_scene_points(energy), self.reach),
         )
 
-    def thinned(self, step: Step) -> Step:
-        """A demonstration's step as the model will see it."""
-        grasp = None if step.grasp is None else voxel_filter(step.grasp, self.grasp_voxel)
-        return Step(step.name, voxel_filter(step.scene, self.scene_voxel), step.targets, grasp)
+    def prepared(
+        self, scene: PointCloud, grasp: PointCloud | None = None, own_frames: bool = True
+    ) -> PreparedClouds:
+        """Clouds as the model sees them.
+
+        Voxels and lattices have axes. Every cloud is brought to axes of its own first, so that the
+        answer is the same wherever the scene is and however the object is held.
+
+        Args:
+            scene: Scene cloud, metres.
+            grasp: What the gripper holds, in the gripper frame, or None.
+            own_frames: False leaves the clouds where they are, for pictures.
+        """
+        from_scene = principal_frame(scene) if own_frames else np.eye(4)
+        from_grasp = np.eye(4)
+        if grasp is not None:
+            from_grasp = principal_frame(grasp) if own_frames else from_grasp
+            grasp = voxel_filter(grasp.transformed(from_grasp), self.grasp_voxel)
+        scene = voxel_filter(scene.transformed(from_scene), self.scene_voxel)
+        return PreparedClouds(scene, grasp, from_scene, from_grasp)
+
+    def prepared_step(self, step: Step) -> Step:
+        """A demonstration's step as the model sees it."""
+        clouds = self.prepared(step.scene, step.grasp)
+        targets = clouds.from_scene @ step.targets @ np.linalg.inv(clouds.from_grasp)
+        return Step(step.name, clouds.scene, targets, clouds.grasp)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedClouds:
+    """Clouds in frames of their own.
+
+    Attributes:
+        scene: Thinned, in its frame.
+        grasp: The same, or None.
+        from_scene: T_frame_scene [4, 4].
+        from_grasp: T_frame_gripper [4, 4] of the grasp cloud.
+    """
+
+    scene: PointCloud
+    grasp: PointCloud | None
+    from_scene: Float[np.ndarray, "4 4"]
+    from_grasp: Float[np.ndarray, "4 4"]
+
+    def poses(self, found: Float[np.ndarray, "poses 4 4"]) -> Float[np.ndarray, "poses 4 4"]:
+        """Gripper poses in the scene from poses of one frame in the other."""
+        return np.linalg.inv(self.from_scene) @ found @ self.from_grasp
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,22 +161,16 @@ class TrainedModel:
         """`pick` or `place`."""
         return self.network.kind
 
-    def energy(self, scene: PointCloud, grasp: PointCloud | None = None) -> MatchEnergy:
-        """The energy of poses in a scene; both clouds are encoded once, here.
-
-        Args:
-            scene: Scene cloud, metres.
-            grasp: What the gripper holds, in the gripper frame; only the place model takes it.
-        """
-        thin_scene = voxel_filter(scene, self.search.scene_voxel)
+    def energy(self, clouds: PreparedClouds) -> MatchEnergy:
+        """The energy of poses between the clouds' frames; they are encoded once, here."""
         with torch.no_grad():
             if isinstance(self.network, PickModel):
-                if grasp is not None:
+                if clouds.grasp is not None:
                     raise OptionError("a pick model takes a scene and no grasp cloud.")
-                return self.network(thin_scene)
-            if grasp is None:
+                return self.network(clouds.scene)
+            if clouds.grasp is None:
                 raise OptionError("a place model needs a grasp cloud, too: sample(scene, grasp).")
-            return self.network(thin_scene, voxel_filter(grasp, self.search.grasp_voxel))
+            return self.network(clouds.scene, clouds.grasp)
 
     def sample(
         self,
@@ -153,13 +190,14 @@ class TrainedModel:
             sampler: Instead of the exhaustive search, for example `PaperSchedule()`.
         """
         start = time.perf_counter()
-        energy = self.energy(scene, grasp)
+        clouds = self.search.prepared(scene, grasp)
+        energy = self.energy(clouds)
         found = (sampler or self.search.sampler(energy)).sample(
             energy, workspace(energy, self.search.reach), n, torch.Generator().manual_seed(seed)
         )
         energies = found.energies.double().numpy()
         return RankedPoses(
-            found.poses.double().numpy(),
+            clouds.poses(found.poses.double().numpy()),
             energies,
             self.confidence.of(evidence(energy, energies)),
             time.perf_counter() - start,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from handful.geometry import pose_from_rotation_translation, rotation_to_quat
 
+from ._scores import MAX_ENTRIES
 from ._volume import JointVolume
 
 _NEIGHBOURS = 12
@@ -29,6 +30,43 @@ def lattice_minima(
         limit: Most minima to return.
     """
     neighbours = nearest_rotations(volume.rotations)
+    if not volume.grid.margin and int(volume.grid.kept.sum()) * len(neighbours) <= MAX_ENTRIES:
+        value, turn, cell = _kept_minima(volume, neighbours)
+    else:
+        value, turn, cell = _all_minima(volume, neighbours)
+    order = value.argsort(stable=True)[:limit]
+    centres = volume.grid.inner.centres()[cell[order]]
+    return pose_from_rotation_translation(volume.rotations[turn[order]], centres), value[order]
+
+
+def _kept_minima(
+    volume: JointVolume, neighbours: Int[Tensor, "rotations near"]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Energy, rotation and cell of local minima among the kept cells of a single query point."""
+    grid = volume.grid
+    (cells,) = grid.kept.nonzero(as_tuple=True)
+    (energies,) = volume.scores[0].energies_by_rotation(grid.keys[cells], len(neighbours))
+    number = torch.full((grid.inner.size,), -1)
+    number[cells] = torch.arange(len(cells))
+    ceiling = _ceiling(energies)
+    turn, column = (energies <= ceiling).nonzero(as_tuple=True)
+    value = energies[turn, column]
+    _, y, z = grid.inner.shape
+    for stride, size in zip((y * z, z, 1), grid.inner.shape, strict=True):
+        along = cells // stride % size
+        for step, inside in ((-stride, along > 0), (stride, along < size - 1)):
+            beside = number[torch.where(inside, cells + step, cells)]
+            beside = torch.where(beside < 0, torch.arange(len(cells)), beside)
+            low = value <= energies[turn, beside[column]]
+            value, turn, column = value[low], turn[low], column[low]
+    low = value <= energies[neighbours[turn], column[:, None]].amin(1)
+    return value[low], turn[low], cells[column[low]]
+
+
+def _all_minima(
+    volume: JointVolume, neighbours: Int[Tensor, "rotations near"]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Energy, rotation and cell of local minima, slab by slab."""
     count = volume.grid.inner.shape[0]
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for start, stop in volume.slabs():
@@ -40,9 +78,7 @@ def lattice_minima(
         inside = (cell >= start * row) & (cell < stop * row)
         parts.append((value[inside], turn[inside], cell[inside]))
     value, turn, cell = (torch.cat(part) for part in zip(*parts, strict=True))
-    order = value.argsort(stable=True)[:limit]
-    centres = volume.grid.inner.centres()[cell[order]]
-    return pose_from_rotation_translation(volume.rotations[turn[order]], centres), value[order]
+    return value, turn, cell
 
 
 def _slab_minima(
@@ -50,9 +86,7 @@ def _slab_minima(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Energy, rotation and cell within the slab of its local minima."""
     flat = energies.flatten()
-    every = max(1, len(flat) // _SUBSAMPLE)
-    ceiling = flat[::every].quantile(_LOWEST)
-    place = (flat <= ceiling).nonzero().squeeze(1)
+    place = (flat <= _ceiling(energies)).nonzero().squeeze(1)
     value = flat[place]
     _, x, y, z = energies.shape
     for stride, size in ((y * z, x), (z, y), (1, z)):
@@ -64,6 +98,12 @@ def _slab_minima(
     turn, cell = place // (x * y * z), place % (x * y * z)
     low = value <= flat[neighbours[turn] * (x * y * z) + cell[:, None]].amin(1)
     return value[low], turn[low], cell[low]
+
+
+def _ceiling(energies: Tensor) -> Tensor:
+    """Minima are sought below this."""
+    flat = energies.flatten()
+    return flat[:: max(1, len(flat) // _SUBSAMPLE)].quantile(_LOWEST)
 
 
 def nearest_rotations(
