@@ -11,7 +11,7 @@ SOURCE = Path(handful.__file__).parent
 
 LAYERS = [
     "errors", "_files", "_strict_json", "geometry", "clouds", "render", "demos", "nn", "models",
-    "sampling", "learning", "baselines", "sim", "bench", "apps",
+    "sampling", "learning", "baselines", "sim", "bench", "apps", "__main__",
 ]  # fmt: skip
 
 

@@ -12,11 +12,14 @@ from handful.render import (
     ColoredMesh,
     PictureStyle,
     arrow_mesh,
+    arrows_mesh,
+    ball_mesh,
     beside,
     best_view,
     box_mesh,
     draw_picture,
     frame_meshes,
+    framed,
     gripper_mesh,
     joined,
     look_at,
@@ -25,6 +28,7 @@ from handful.render import (
     revolved_mesh,
     tile,
     tube_mesh,
+    visible_points,
 )
 from handful.render import _raster as raster
 from handful.render._raster import NEAR, DepthBuffer, draw_discs, draw_triangles
@@ -201,6 +205,8 @@ def test_shapes_are_closed_and_outward() -> None:
         revolved_mesh(profile, RED),
         tube_mesh(path, 0.1, RED),
         arrow_mesh(np.zeros(3), np.array([0.0, 0.0, 0.2])),
+        arrows_mesh(np.zeros((4, 3)), np.random.default_rng(0).normal(size=(4, 3))),
+        ball_mesh(np.ones(3), 0.2, RED),
     ]
     for mesh in meshes:
         solid = trimesh.Trimesh(mesh.vertices, mesh.faces)
@@ -215,6 +221,22 @@ def test_arrow_spans_its_ends() -> None:
     assert arrow.vertices[:, 2].max() == pytest.approx(0.3)
     with pytest.raises(GeometryError, match="no direction"):
         arrow_mesh(np.zeros(3), np.zeros(3))
+
+
+def test_many_arrows_are_the_single_ones_and_those_without_length_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    starts, ends = rng.normal(size=(2, 5, 3))
+    ends[2] = starts[2]
+    many = arrows_mesh(starts, ends, RED, width=0.01, sides=16)
+    single = [arrow_mesh(starts[i], ends[i], RED, width=0.01) for i in (0, 1, 3, 4)]
+    np.testing.assert_allclose(many.triangles, joined(single).triangles)
+    assert not len(arrows_mesh(starts[:0], ends[:0]).faces)
+
+
+def test_ball_is_round_and_in_place() -> None:
+    ball = ball_mesh(np.array([1.0, 2.0, 3.0]), 0.1, RED, 0.5)
+    np.testing.assert_allclose(np.linalg.norm(ball.vertices - [1, 2, 3], axis=1), 0.1)
+    assert ball.opacity == 0.5
 
 
 def test_frame_has_red_x_and_blue_z() -> None:
@@ -381,6 +403,37 @@ def test_orbit_shows_the_whole_ball() -> None:
         assert (pixels > -1).all()
         assert (pixels < [81, 61]).all()
         assert pixels[:, 1].max() - pixels[:, 1].min() > 55
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_framed_points_just_fill_the_image(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(200, 3)) * rng.uniform(0.05, 0.5, size=3) + rng.normal(size=3)
+    view = Intrinsics(90.0, 80.0, 30.0, 33.0, 80, 60)
+    camera = framed(look_at(rng.normal(size=3), rng.normal(size=3), view), points, margin=0.1)
+    pixels = camera.project(points) + 0.5
+    assert (camera.to_camera(points)[:, 2] > NEAR).all()
+    low, high = pixels.min(axis=0) / [80, 60], pixels.max(axis=0) / [80, 60]
+    assert (low >= 0.1 - 1e-9).all()
+    assert (high <= 0.9 + 1e-9).all()
+    assert (np.abs([low - 0.1, high - 0.9]).max(axis=0) < 1e-9).any(), "one direction is filled"
+
+
+def test_framing_one_point_keeps_it_in_front() -> None:
+    point = np.array([[0.1, 0.2, 0.3]])
+    camera = framed(TOP, point)
+    np.testing.assert_allclose(camera.project(point)[0], [TOP.intrinsics.cx, TOP.intrinsics.cy])
+    assert camera.to_camera(point)[0, 2] > NEAR
+
+
+def test_points_behind_a_surface_or_outside_the_image_are_not_visible() -> None:
+    near, far = plane_cloud(0.05).points, plane_cloud(0.0).points
+    aside, behind = np.array([[0.9, 0.0, 0.0]]), np.array([[0.0, 0.0, 0.9]])
+    seen = visible_points(np.concatenate([near, far, aside, behind]).astype(float), TOP)
+    middle = np.tile(np.linalg.norm(near[:, :2], axis=1) < 0.05, 2)
+    assert seen[: len(near)][middle[: len(near)]].all()
+    assert not seen[len(near) : -2][middle[len(near) :]].any()
+    assert not seen[-2:].any()
 
 
 def test_best_view_looks_past_the_wall() -> None:

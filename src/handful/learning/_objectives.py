@@ -111,6 +111,7 @@ class PlaceObjective:
         negatives: The poses that compete with the target.
         augmentation: Changes of the step.
         context: Changes of what stands around the target.
+        held_context: The same for the grasp cloud, about where it touches the scene.
         surrogate: Of the surrogate query model.
         early: Share of the steps that use the surrogate.
         candidates: Near and far query points of the early stage, each at most.
@@ -123,6 +124,9 @@ class PlaceObjective:
     context: ContextDropout = field(
         default_factory=lambda: ContextDropout(smallest=0.08, largest=0.2)
     )
+    held_context: ContextDropout = field(
+        default_factory=lambda: ContextDropout(smallest=0.06, largest=0.14)
+    )
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     early: float = 0.6
     candidates: int = 8
@@ -134,10 +138,13 @@ class PlaceObjective:
     ) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         changed = self.augmentation.apply(step, rng)
-        scene = self.context.apply(changed.scene, focus_of_place(changed), rng)
+        focus = focus_of_place(changed)
+        scene = self.context.apply(changed.scene, focus, rng)
         assert changed.grasp is not None
+        pose = changed.targets[0]
+        held = self.held_context.apply(changed.grasp, pose[:3, :3].T @ (focus - pose[:3, 3]), rng)
         key = model.key_field(scene)
-        grasp = model.queries.encode(changed.grasp)
+        grasp = model.queries.encode(held)
         poses = _poses(changed, key.encoded)
         stage = self._late if progress >= self.early else self._early
         return stage(model, key, grasp, poses, rng)

@@ -248,8 +248,14 @@ def workspace(energy: MatchEnergy, margin: float) -> Box:
 def evidence(
     energy: MatchEnergy, energies: Float[np.ndarray, "poses"]
 ) -> Float[np.ndarray, "poses"]:
-    """Energies per unit of query weight: only these are alike from scene to scene."""
-    return energies / float(energy.queries.weights.sum())
+    """Energies in units of what the query descriptors would cost against nothing at all.
+
+    Weights and descriptors differ from one held object to the next; only such shares can be
+    compared between scenes.
+    """
+    queries = energy.queries
+    nothing = (energy.mismatch(queries.descriptors) * queries.weights).sum() / energy.temperature
+    return energies / max(float(nothing), 1e-12)
 
 
 def _scene_points(energy: MatchEnergy) -> Float[Tensor, "points 3"]:

@@ -14,8 +14,13 @@ from ._field import Encoder as Encoder
 from ._field import EncoderConfig as EncoderConfig
 from ._field import Field as Field
 from ._field import FieldHead as FieldHead
+from ._palette import FieldPalette as FieldPalette
 from ._pick import PickConfig as PickConfig
 from ._pick import PickModel as PickModel
+from ._picture import palette_of_field as palette_of_field
+from ._picture import picture_of_field as picture_of_field
+from ._picture import picture_of_inference as picture_of_inference
+from ._picture import picture_of_poses as picture_of_poses
 from ._place import PlaceConfig as PlaceConfig
 from ._place import PlaceModel as PlaceModel
 from ._queries import GraspQueries as GraspQueries
@@ -24,3 +29,5 @@ from ._queries import PickQueries as PickQueries
 from ._queries import WeightedPoints as WeightedPoints
 from ._queries import initial_points as initial_points
 from ._queries import svgd_direction as svgd_direction
+from ._views import view_of_pose as view_of_pose
+from ._views import view_of_scene as view_of_scene

@@ -10,6 +10,8 @@ from ._picture import draw_picture as draw_picture
 from ._rgbd import Light as Light
 from ._rgbd import render_rgbd as render_rgbd
 from ._shapes import arrow_mesh as arrow_mesh
+from ._shapes import arrows_mesh as arrows_mesh
+from ._shapes import ball_mesh as ball_mesh
 from ._shapes import box_mesh as box_mesh
 from ._shapes import frame_meshes as frame_meshes
 from ._shapes import gripper_mesh as gripper_mesh
@@ -19,4 +21,6 @@ from ._sheet import beside as beside
 from ._sheet import tile as tile
 from ._sheet import write_caption as write_caption
 from ._viewpoint import best_view as best_view
+from ._viewpoint import framed as framed
 from ._viewpoint import orbit as orbit
+from ._viewpoint import visible_points as visible_points

@@ -134,14 +134,21 @@ def _with_layer(
     """See-through meshes over a finished image, fainter where they are behind something."""
     layer = DepthBuffer(camera.intrinsics)
     colors = draw_meshes(layer, meshes, camera, style.light)
+    if not layer.covered.any():
+        return image
+    part = layer.crop()
     over = _developed(layer, colors, style)
-    in_front = layer.inverse_depth >= solid.inverse_depth
+    in_front = layer.inverse_depth >= solid.inverse_depth[part]
     share = np.where(in_front, opacity, opacity * style.hidden_opacity) * layer.covered
-    return image + share[:, :, None] * (over - image)
+    blended = image.copy()
+    blended[part] += share[:, :, None] * (over - image[part])
+    return blended
 
 
 def _shrunk(image: Float[np.ndarray, "height width 3"], factor: int) -> Image.Image:
     """Average squares of `factor` x `factor` pixels; 8 bits per channel."""
-    height, width = image.shape[0] // factor, image.shape[1] // factor
-    mean = image.reshape(height, factor, width, factor, 3).mean(axis=(1, 3))
+    total = sum(
+        image[row::factor, column::factor] for row in range(factor) for column in range(factor)
+    )
+    mean = np.asarray(total) / factor**2
     return Image.fromarray(np.rint(255.0 * mean.clip(0.0, 1.0)).astype(np.uint8))

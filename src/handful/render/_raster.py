@@ -51,6 +51,14 @@ class DepthBuffer:
         filled = np.full(self.inverse_depth.shape, empty)
         return np.divide(1.0, self.inverse_depth, out=filled, where=self.covered)
 
+    def crop(self) -> tuple[slice, slice]:
+        """Keep only the rows and columns between which something was drawn; which these are."""
+        kept = [np.flatnonzero(self.covered.any(axis=axis)) for axis in (1, 0)]
+        rows, columns = (slice(int(some[0]), int(some[-1]) + 1) for some in kept)
+        self.inverse_depth = self.inverse_depth[rows, columns]
+        self.owner = self.owner[rows, columns]
+        return rows, columns
+
     def put(
         self,
         pixel: Int[np.ndarray, "candidates"],

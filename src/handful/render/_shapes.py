@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import trimesh
 from jaxtyping import Float, Shaped
@@ -70,11 +72,49 @@ def arrow_mesh(
     length = float(np.linalg.norm(end - start))
     if not length > 0.0:
         raise GeometryError(f"an arrow from {start} to {end} has no direction: move one end.")
-    shaft = width / 2 if width else length / 28
-    head = min(6.0 * shaft, 0.6 * length) / length
-    along = np.array([0.0, 1.0 - head, 1.0 - head + 1e-4, 1.0])
-    path = start + along[:, None] * (end - start)
-    return tube_mesh(path, shaft * np.array([1.0, 1.0, 2.4, 0.02]), color)
+    ends = np.stack([start, end]).astype(np.float64)
+    return arrows_mesh(ends[:1], ends[1:], color, width or length / 14, sides=16)
+
+
+def arrows_mesh(
+    starts: Float[np.ndarray, "arrows 3"],
+    ends: Float[np.ndarray, "arrows 3"],
+    color: Color = ORANGE,
+    width: float = 0.002,
+    sides: int = 8,
+) -> ColoredMesh:
+    """Many arrows as one mesh, metres; those without a length are left out.
+
+    Args:
+        starts: Where they begin [arrows, 3].
+        ends: Where their tips are [arrows, 3].
+        color: Of all of them.
+        width: Diameter of the shafts, metres.
+        sides: Corners of their cross-section.
+    """
+    reach = ends - starts
+    length = np.linalg.norm(reach, axis=1)
+    starts, reach, length = (values[length > 0.0] for values in (starts, reach, length))
+    shaft = width / 2
+    neck = 1.0 - np.minimum(6.0 * shaft / np.maximum(length, 1e-300), 0.6)
+    along = np.stack([0.0 * neck, neck, neck + 1e-4, 0.0 * neck + 1.0], axis=1)
+    middle = starts[:, None] + along[:, :, None] * reach[:, None]
+    radius = shaft * np.array([1.0, 1.0, 2.4, 0.02])
+    circles = _circles_across(reach, sides)
+    rings = middle[:, :, None] + radius[:, None, None] * circles[:, None]
+    corners = np.concatenate([rings.reshape(len(rings), 4 * sides, 3), middle[:, [0, -1]]], axis=1)
+    first = corners.shape[1] * np.arange(len(corners))
+    faces = first[:, None, None] + _tube_faces(4, sides)
+    return ColoredMesh(corners.reshape(-1, 3), faces.reshape(-1, 3), color)
+
+
+def ball_mesh(
+    center: Shaped[np.ndarray, "3"], radius: float, color: Color, opacity: float = 1.0
+) -> ColoredMesh:
+    """A ball, metres."""
+    ball = trimesh.creation.icosphere(subdivisions=3, radius=radius)
+    mesh = ColoredMesh.from_trimesh(ball, color, opacity)
+    return replace(mesh, vertices=mesh.vertices + center)
 
 
 def frame_meshes(pose: Shaped[np.ndarray, "4 4"], size: float = 0.05) -> list[ColoredMesh]:
@@ -121,6 +161,18 @@ def gripper_mesh(
         return mesh
     quarter_turn = np.eye(4)[[1, 0, 2, 3]] * np.array([[-1.0], [1.0], [1.0], [1.0]])
     return mesh.transformed(quarter_turn)
+
+
+def _circles_across(
+    directions: Float[np.ndarray, "n 3"], sides: int
+) -> Float[np.ndarray, "n sides 3"]:
+    """Unit circles around directions of any length but 0."""
+    forward = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    right = np.cross(forward, np.eye(3)[np.abs(forward).argmin(axis=1)])
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    up = np.cross(forward, right)
+    angle = 2.0 * np.pi * np.arange(sides)[:, None] / sides
+    return np.cos(angle) * right[:, None] + np.sin(angle) * up[:, None]
 
 
 def _circles(path: Float[np.ndarray, "corners 3"], sides: int) -> Float[np.ndarray, "corners s 3"]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from handful.geometry import pose_from_rotation_translation, rotation_to_quat
 
-from ._scores import MAX_ENTRIES
+from ._kept import KeptVolume
 from ._volume import JointVolume
 
 _NEIGHBOURS = 12
@@ -30,43 +30,6 @@ def lattice_minima(
         limit: Most minima to return.
     """
     neighbours = nearest_rotations(volume.rotations)
-    if not volume.grid.margin and int(volume.grid.kept.sum()) * len(neighbours) <= MAX_ENTRIES:
-        value, turn, cell = _kept_minima(volume, neighbours)
-    else:
-        value, turn, cell = _all_minima(volume, neighbours)
-    order = value.argsort(stable=True)[:limit]
-    centres = volume.grid.inner.centres()[cell[order]]
-    return pose_from_rotation_translation(volume.rotations[turn[order]], centres), value[order]
-
-
-def _kept_minima(
-    volume: JointVolume, neighbours: Int[Tensor, "rotations near"]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Energy, rotation and cell of local minima among the kept cells of a single query point."""
-    grid = volume.grid
-    (cells,) = grid.kept.nonzero(as_tuple=True)
-    (energies,) = volume.scores[0].energies_by_rotation(grid.keys[cells], len(neighbours))
-    number = torch.full((grid.inner.size,), -1)
-    number[cells] = torch.arange(len(cells))
-    ceiling = _ceiling(energies)
-    turn, column = (energies <= ceiling).nonzero(as_tuple=True)
-    value = energies[turn, column]
-    _, y, z = grid.inner.shape
-    for stride, size in zip((y * z, z, 1), grid.inner.shape, strict=True):
-        along = cells // stride % size
-        for step, inside in ((-stride, along > 0), (stride, along < size - 1)):
-            beside = number[torch.where(inside, cells + step, cells)]
-            beside = torch.where(beside < 0, torch.arange(len(cells)), beside)
-            low = value <= energies[turn, beside[column]]
-            value, turn, column = value[low], turn[low], column[low]
-    low = value <= energies[neighbours[turn], column[:, None]].amin(1)
-    return value[low], turn[low], cells[column[low]]
-
-
-def _all_minima(
-    volume: JointVolume, neighbours: Int[Tensor, "rotations near"]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Energy, rotation and cell of local minima, slab by slab."""
     count = volume.grid.inner.shape[0]
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
     for start, stop in volume.slabs():
@@ -78,7 +41,26 @@ def _all_minima(
         inside = (cell >= start * row) & (cell < stop * row)
         parts.append((value[inside], turn[inside], cell[inside]))
     value, turn, cell = (torch.cat(part) for part in zip(*parts, strict=True))
-    return value, turn, cell
+    order = value.argsort(stable=True)[:limit]
+    centres = volume.grid.inner.centres()[cell[order]]
+    return pose_from_rotation_translation(volume.rotations[turn[order]], centres), value[order]
+
+
+def kept_minima(
+    volume: KeptVolume, limit: int
+) -> tuple[Float[Tensor, "minima 4 4"], Float[Tensor, "minima"]]:
+    """The same for the kept cells of a lattice."""
+    energies = volume.energies
+    turn, column = (energies <= _ceiling(energies)).nonzero(as_tuple=True)
+    value = energies[turn, column]
+    for beside in volume.beside():
+        low = value <= energies[turn, beside[column]]
+        value, turn, column = value[low], turn[low], column[low]
+    neighbours = nearest_rotations(volume.rotations)
+    low = value <= energies[neighbours[turn], column[:, None]].amin(1)
+    value, turn, column = value[low], turn[low], column[low]
+    order = value.argsort(stable=True)[:limit]
+    return volume.centred_poses(turn[order], column[order]), value[order]
 
 
 def _slab_minima(

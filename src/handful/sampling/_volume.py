@@ -70,12 +70,7 @@ class KeyGrid:
         found = [energy.field(chunk) for chunk in centres[kept].split(_FIELD_CHUNK)]
         keys = centres.new_zeros(len(centres), energy.types.dim)
         keys[kept] = torch.cat(found)
-        if not bool(torch.isfinite(keys).all()):
-            bad = int((~torch.isfinite(keys)).any(1).sum())
-            raise EnergyError(
-                f"the key field is not finite at {bad} of {len(keys)} lattice positions: it must "
-                "be a number everywhere in the workspace."
-            )
+        require_finite_keys(keys)
         return cls(energy, inner, outer, margin, offsets, keys, kept)
 
 
@@ -154,6 +149,16 @@ class JointVolume:
         blocks = torch.lerp(blocks[:, :-1], blocks[:, 1:], p)
         blocks = torch.lerp(blocks[:, :, :-1], blocks[:, :, 1:], q)
         total.add_(torch.lerp(blocks[:, :, :, :-1], blocks[:, :, :, 1:], s))
+
+
+def require_finite_keys(keys: Float[Tensor, "positions dim"]) -> None:
+    """Refuse a key field that is not a number somewhere."""
+    if not bool(torch.isfinite(keys).all()):
+        bad = int((~torch.isfinite(keys)).any(1).sum())
+        raise EnergyError(
+            f"the key field is not finite at {bad} of {len(keys)} lattice positions: it must "
+            "be a number everywhere in the workspace."
+        )
 
 
 def useful_queries(energy: MatchEnergy) -> MatchEnergy:
