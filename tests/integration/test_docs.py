@@ -14,6 +14,13 @@ BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NEEDS = {"simulation.md": "mujoco"}
 
 
+def shortened(text: str) -> str:
+    """Training is cut to two steps: docs show what people type, tests check that it runs."""
+    if text.startswith("handful train "):
+        return f"{text} --steps 2"
+    return re.sub(r"(train_p(ick|lace)\(demos, seed=0)\)", r"\1, steps=2)", text)
+
+
 def commands(page: Path) -> list[tuple[str, str]]:
     """(language, text) of what is run: `handful` lines of sh blocks, and whole python blocks."""
     found = []
@@ -23,7 +30,11 @@ def commands(page: Path) -> list[tuple[str, str]]:
         else:
             lines = [line.split(" #")[0].strip() for line in text.splitlines()]
             found += [("sh", line) for line in lines if line.startswith("handful ")]
-    return found
+    return [(language, shortened(text)) for language, text in found]
+
+
+NOTHING_FOUND = 3
+"""Status of `handful infer` with a model of two steps."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -41,7 +52,8 @@ def test_commands_in_the_docs_run(page, tmp_path):
         done = subprocess.run(
             command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
         )
-        assert done.returncode == 0, f"{page.name}: {text}\n{done.stderr}"
+        fine = (0, NOTHING_FOUND) if text.startswith("handful infer ") else (0,)
+        assert done.returncode in fine, f"{page.name}: {text}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -54,4 +66,6 @@ def test_the_readme_has_commands_to_run():
     assert [text.split()[1] for kind, text in commands(PAGES[0]) if kind == "sh"] == [
         "sample",
         "show",
+        "train",
+        "infer",
     ]

@@ -19,6 +19,7 @@ from handful.models import MatchEnergy, QueryPoints
 from handful.nn import Types
 from handful.sampling import (
     EnergyError,
+    ExhaustiveSearch,
     PoseLattice,
     Target,
     lattice_log_partition,
@@ -29,6 +30,7 @@ from handful.sampling import _minima as minima_module
 from handful.sampling import _scores as scores_module
 from handful.sampling import _volume as volume_module
 from handful.sampling._grid import Grid
+from handful.sampling._kept import KeptVolume
 from handful.sampling._proposal import ball_radius, ball_rotations
 from handful.sampling._volume import JointVolume, KeyGrid
 
@@ -219,6 +221,78 @@ def test_lattice_minima_are_all_minima(blocks, monkeypatch):
     assert found == slow_minima(whole, neighbours)
     torch.testing.assert_close(energies, whole.flatten(1)[turns, cells])
     assert bool((energies.diff() >= 0).all())
+
+
+def kept_volume(energy: MatchEnergy, spacing: float = 0.02, rotations: int = 20) -> KeptVolume:
+    turns = rotation_lattice(rotations, generator=seeded(), dtype=torch.float64)
+    keep = near_points(torch.tensor([[0.0, 0.0, 0.04], [0.04, 0.0, 0.02]]), 0.035)
+    with torch.no_grad():
+        volume = KeptVolume.of(Target(energy, BOX), energy, spacing, turns, seeded(), keep)
+    assert volume is not None
+    return volume
+
+
+@pytest.mark.parametrize("norm", ["squared", "irrepwise_l1"])
+def test_kept_energies_of_one_query_are_exact(norm):
+    energy = smooth_energy(1, norm)
+    volume = kept_volume(energy)
+    count, kept = volume.energies.shape
+    assert volume.exact
+    assert 0 < kept < volume.grid.size
+    turn, column = torch.arange(count).repeat_interleave(kept), torch.arange(kept).repeat(count)
+    poses = Target(energy, BOX).poses(volume.centred_poses(turn, column))
+    torch.testing.assert_close(volume.energies.flatten(), energy(poses))
+
+
+def test_kept_energies_of_several_queries_are_those_of_the_cells_they_are_in():
+    """One entry after the other: where each query point is, which cell that is, its energy."""
+    energy = smooth_energy(3)
+    volume = kept_volume(energy, rotations=5)
+    queries, centres = energy.queries, volume.grid.centres()
+    strongest = int(queries.weights.argmax())
+    cells = set(volume.cells.tolist())
+    away = energy.field(torch.full((1, 3), 1e3, dtype=torch.float64))
+    for k, rotation in enumerate(volume.rotations):
+        for column, cell in enumerate(volume.cells.tolist()):
+            total = 0.0
+            for index in range(3):
+                offset = rotation @ (queries.positions[index] - queries.positions[strongest])
+                move = (offset / volume.grid.spacing).round() * volume.grid.spacing
+                other = int(volume.grid.cells_of((centres[cell] + move)[None]))
+                key = energy.field(centres[[other]]) if other in cells else away
+                turned = TYPES.rotated(queries.descriptors[index], rotation)
+                alone = (key[0] - turned).square().sum() / 0.7
+                total += (queries.weights[index] * alone).item()
+            assert float(volume.energies[k, column]) == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_kept_minima_are_all_minima(queries, monkeypatch):
+    monkeypatch.setattr(minima_module, "_LOWEST", 1.0)
+    energy = smooth_energy(queries)
+    volume = kept_volume(energy)
+    poses, energies = minima_module.kept_minima(volume, 10_000)
+    whole = torch.full((20, volume.grid.size), math.inf, dtype=torch.float64)
+    whole[:, volume.cells] = volume.energies
+    neighbours = minima_module.nearest_rotations(volume.rotations)
+    expected = slow_minima(whole.unflatten(1, volume.grid.shape), neighbours)
+    expected = {(k, cell) for k, cell in expected if math.isfinite(whole[k, cell])}
+    turns = (poses[:, None, :3, :3] - volume.rotations).abs().amax((2, 3)).argmin(1)
+    anchors = poses[:, :3, 3] + poses[:, :3, :3] @ volume.anchor
+    cells = volume.grid.cells_of(anchors)
+    assert set(zip(turns.tolist(), cells.tolist(), strict=True)) == expected
+    torch.testing.assert_close(energies, whole[turns, cells])
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_search_of_kept_cells_finds_what_search_of_all_cells_finds(queries):
+    energy = smooth_energy(queries)
+    everything = near_points(torch.zeros(1, 3), 1.0)
+    options = {"spacing": 0.02, "rotations": 200, "refine_steps": 20}
+    with torch.no_grad():
+        dense = ExhaustiveSearch(**options).sample(energy, BOX, 5, seeded())
+        kept = ExhaustiveSearch(**options, keep=everything).sample(energy, BOX, 5, seeded())
+    assert float(kept.energies[0]) == pytest.approx(float(dense.energies[0]), abs=2e-3)
 
 
 def test_nearest_rotations_are_nearest():

@@ -67,29 +67,23 @@ def models(demos) -> dict[str, TrainedModel]:
 
 
 def test_confidence_is_high_with_the_target_and_low_without():
-    curve = Confidence.fitted(np.array([3.0, 3.5, 4.0]), np.array([8.0, 9.0, 7.5]))
-    assert curve.of(np.array([3.0, 4.0])).min() > 0.9
-    assert curve.of(np.array([7.5, 9.0])).max() < 0.1
-    assert 4.0 < curve.threshold < 7.5
+    curve = Confidence.between(np.array([3.0, 3.5, 4.0]), np.array([8.0, 9.0, 7.5]))
+    assert curve.of(np.array([3.0, 3.5])).min() > 0.99
+    assert curve.of(np.array([8.0, 9.0])).max() < 0.1
+    assert curve.threshold == pytest.approx(3.5 + 0.7 * 4.5)
 
 
 def test_confidence_is_undecided_when_energies_overlap():
     same = np.linspace(3.0, 5.0, 40)
-    middle = Confidence.fitted(same, same).of(np.array([4.0]))[0]
-    assert middle == pytest.approx(0.5, abs=0.05)
-    rng = np.random.default_rng(0)
-    low, high = rng.normal(4.0, 1.0, 4000), rng.normal(6.0, 1.0, 4000)
-    curve = Confidence.fitted(low, high)
-    # Two normal distributions of equal width: the odds are exp((mean - E) * distance / variance).
-    assert curve.threshold == pytest.approx(5.0, abs=0.1)
-    assert curve.scale == pytest.approx(0.5, rel=0.1)
+    told = Confidence.between(same, same).of(same)
+    assert 0.4 < told.min() <= told.max() < 0.6
 
 
 def test_confidence_is_never_a_warning_and_never_a_nan():
     curve = Confidence(0.0, 1e-9)
     np.testing.assert_array_equal(curve.of(np.array([-1e9, 1e9])), [1.0, pytest.approx(0.0)])
     with pytest.raises(OptionError, match="finite energies"):
-        Confidence.fitted(np.array([1.0, np.nan]), np.array([2.0]))
+        Confidence.between(np.array([1.0, np.nan]), np.array([2.0]))
     with pytest.raises(OptionError, match="scale"):
         Confidence(0.0, 0.0)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import minimize
 
 from handful.clouds import PointCloud, concatenate
 from handful.errors import OptionError
@@ -19,9 +18,11 @@ from handful.errors import OptionError
 SURE_ENOUGH = 0.5
 """A best pose of lower confidence means: no target found."""
 
-_PRIOR_SPREAD = 1.0
-"""Standard deviation of log scale about the spread of the energies: keeps a fit of clearly
-separated energies from becoming a step."""
+TOWARDS_WITHOUT = 0.7
+"""Where the threshold lies between scenes with target, 0, and scenes without, 1."""
+
+SOFTNESS = 8.0
+"""By how much the logit of the confidence falls from scenes with target to scenes without."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +49,24 @@ class Confidence:
         return 1.0 / (1.0 + np.exp(np.clip((energies - self.threshold) / self.scale, -700, 700)))
 
     @classmethod
-    def fitted(
+    def between(
         cls, with_target: Float[np.ndarray, "n"], without: Float[np.ndarray, "m"]
     ) -> Confidence:
-        """The curve of highest likelihood, both kinds of scenes counted as equally frequent."""
+        """The curve from the best energies of training scenes with and without their target.
+
+        A model knows its training scenes by heart and gives them lower energies than new ones. So
+        the threshold is not half of the way from the one kind to the other but `TOWARDS_WITHOUT`.
+        Where the two kinds cannot be told apart, all confidences are about a half.
+        """
         everything = np.concatenate([with_target, without])
         if not np.isfinite(everything).all() or not len(with_target) or not len(without):
             raise OptionError("a confidence curve needs finite energies with and without target.")
-        spread = max(float(everything.std()), 1e-6)
-        middle = 0.5 * float(np.median(with_target) + np.median(without))
-
-        def cost(values: Float[np.ndarray, "2"]) -> float:
-            threshold, log_scale = middle + spread * values[0], values[1]
-            scale = spread * math.exp(log_scale)
-            found = np.logaddexp(0.0, (with_target - threshold) / scale).mean()
-            missed = np.logaddexp(0.0, -(without - threshold) / scale).mean()
-            prior = (log_scale - math.log(0.2)) ** 2 / (2 * _PRIOR_SPREAD**2 * len(everything))
-            return float(found + missed + prior)
-
-        best = minimize(cost, np.array([0.0, math.log(0.2)]), method="Nelder-Mead").x
-        return cls(middle + spread * float(best[0]), spread * math.exp(float(best[1])))
+        seen, empty = float(np.median(with_target)), float(np.median(without))
+        gap = empty - seen
+        noise = max(float(with_target.std()), float(without.std()), 1e-6)
+        if gap <= noise:
+            return cls(seen, SOFTNESS * noise)
+        return cls(seen + TOWARDS_WITHOUT * gap, gap / SOFTNESS)
 
 
 def without_target(

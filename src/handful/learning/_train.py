@@ -18,7 +18,7 @@ from handful.learning._trained import SearchConfig, TrainedModel, evidence, work
 from handful.learning._trainer import StepReport, Trainer
 from handful.models import Model, PickConfig, PickModel, PlaceModel
 
-CUT_OUT = (0.10, 0.13, 0.16)
+CUT_OUT = (0.14, 0.17, 0.20)
 """Metres: radii of the balls that take a target out of a scene, one after another."""
 
 
@@ -124,7 +124,7 @@ def calibrate(
         for index, step in enumerate(steps)
         for scene in _emptied(model, step, np.random.default_rng([seed, index]))
     ]
-    return Confidence.fitted(np.array(present), np.array(absent or [max(present) + 1.0]))
+    return Confidence.between(np.array(present), np.array(absent or [max(present) + 1.0]))
 
 
 def _emptied(model: Model, step: Step, rng: np.random.Generator) -> Iterator[PointCloud]:

@@ -254,8 +254,9 @@ def evidence(
     compared between scenes.
     """
     queries = energy.queries
-    nothing = (energy.mismatch(queries.descriptors) * queries.weights).sum() / energy.temperature
-    return energies / max(float(nothing), 1e-12)
+    with torch.no_grad():
+        nothing = (energy.mismatch(queries.descriptors) * queries.weights).sum()
+    return energies / max(float(nothing) / energy.temperature, 1e-12)
 
 
 def _scene_points(energy: MatchEnergy) -> Float[Tensor, "points 3"]:

@@ -1,0 +1,146 @@
+"""`handful train` and `handful infer`, from the outside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from handful.clouds import PointCloud, read_cloud, write_cloud
+from handful.demos import make_sample, save_demos
+from handful.learning import RunFolder
+
+MAIN = [sys.executable, "-c", "from handful.apps.cli import main; main()"]
+
+
+def run(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*MAIN, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory) -> Path:
+    return save_demos(make_sample(1, seed=0), tmp_path_factory.mktemp("demos") / "one")
+
+
+@pytest.fixture(scope="module")
+def trained(demos, tmp_path_factory) -> Path:
+    """Both models after three steps: they know nothing, and everything else works."""
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    done = run("train", demos, "--out", folder, "--steps", 3)
+    assert done.returncode == 0, done.stderr
+    assert "Trained:" in done.stdout
+    return folder
+
+
+def cloud(demos: Path, name: str) -> Path:
+    (found,) = demos.rglob(f"{name}.ply")
+    return found
+
+
+def test_a_run_says_how_it_was_made(trained, demos):
+    summary = RunFolder(trained).summary()
+    assert summary["demonstrations"] == {"folder": str(demos), "count": 1}
+    assert summary["options"] == {"preset": "fast", "descriptor": "0,1,2,3", "seed": 0}
+    assert summary["command"].startswith("handful train ")
+    assert [line["step"] for line in RunFolder(trained).curve("place")] == [0, 1, 2]
+    assert {"loss", "target_energy", "negative_energy", "weights", "seconds"} <= set(
+        RunFolder(trained).curve("pick")[0]
+    )
+
+
+@pytest.mark.parametrize("kind", ["pick", "place"])
+def test_infer_writes_poses_and_a_picture(trained, demos, kind, tmp_path):
+    words = ["infer", trained, cloud(demos, f"{kind}_scene"), "-n", 7]
+    words += ["--json", tmp_path / "p.json", "--picture", tmp_path / "p.png"]
+    if kind == "place":
+        words += ["--grasp", cloud(demos, "place_grasp")]
+    done = run(*words)
+    assert done.returncode in (0, 3), done.stderr
+    content = json.loads((tmp_path / "p.json").read_text())
+    assert content["kind"] == kind
+    assert 1 <= len(content["poses"]) <= 7
+    assert (done.returncode == 0) == content["found"]
+    assert ("No target found" in done.stdout) != content["found"]
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_mistakes_are_one_sentence(trained, demos, tmp_path):
+    scene = cloud(demos, "pick_scene")
+    for words, told in [
+        (["infer", trained / "pick", scene, "--grasp", scene], "leave out --grasp"),
+        (["infer", trained / "place", scene], "give --grasp"),
+        (["infer", tmp_path, scene], "give the folder of a saved model"),
+        (["infer", trained, tmp_path / "no.ply"], "no.ply"),
+        (["infer", trained, scene, "--picture", "x.txt"], ".png or .jpg"),
+        (["train", demos, "--out", trained], "--resume"),
+        (["train", demos, "--out", trained, "--resume", "--seed", 5], "other demonstrations"),
+        (["train", demos, "--out", tmp_path / "r", "--step", "grab"], "step 'grab'"),
+        (["train", demos, "--out", tmp_path / "r", "--preset", "quick"], "preset 'quick'"),
+        (["train", demos, "--out", tmp_path / "r", "--descriptor", "a"], "types like 0,1,2,3"),
+        (["train", tmp_path, "--out", tmp_path / "r"], "demos.json"),
+    ]:
+        done = run(*words)
+        assert done.returncode == 1, (words, done.stdout)
+        assert told in done.stderr.replace("\n", " "), (words, done.stderr)
+        assert "Traceback" not in done.stderr
+
+
+def test_a_scene_without_colours_is_one_sentence(trained, demos, tmp_path):
+    grey = PointCloud(read_cloud(cloud(demos, "pick_scene")).points)
+    write_cloud(grey, tmp_path / "grey.ply")
+    done = run("infer", trained, tmp_path / "grey.ply")
+    assert done.returncode == 1
+    assert "no colours" in done.stderr
+
+
+def test_ctrl_c_then_resume_is_the_same_run(demos, tmp_path):
+    """Interrupted twice, resumed twice: the weights are those of a run left alone."""
+    alone, often = tmp_path / "alone", tmp_path / "often"
+    words = ["train", str(demos), "--step", "pick", "--steps", "8", "--out"]
+    assert run(*words, alone).returncode == 0
+    process = subprocess.Popen([*MAIN, *words, str(often)], stdout=subprocess.DEVNULL)
+    try:
+        wait_for(RunFolder(often).checkpoint("pick").parent / "pick.log.jsonl", process)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) in (130, 0)
+    finally:
+        process.kill()
+        process.wait()
+    assert run(*words, often, "--resume").returncode == 0
+    one, other = (f / "pick" / "weights.safetensors" for f in (alone, often))
+    assert one.read_bytes() == other.read_bytes()
+    assert len(RunFolder(often).curve("pick")) == 8
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.05)
+    assert path.exists()
+
+
+@pytest.mark.slow
+def test_torchrun_shares_the_work(demos, tmp_path):
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    words = ["-m", "handful", "train", str(demos), "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*launch, "--nproc-per-node", "2", *words, "--step", "place", "--steps", "2"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("Trained:") == 1
+    assert (tmp_path / "run" / "place" / "weights.safetensors").is_file()
