@@ -6,54 +6,16 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import handful
-from handful.apps import cli
+from command_line import HANDFUL, run_process
 from handful.clouds import write_cloud
 from handful.demos import load_demos, save_demos
 from samples import small_cloud, small_demos
-
-HANDFUL = [sys.executable, "-c", "from handful.apps.cli import main; main()"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def run_process(*arguments: object) -> Outcome:
-    """Run the command in a process of its own, as its installed script does."""
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    done = subprocess.run(
-        [*HANDFUL, *map(str, arguments)],
-        env=environment, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    return Outcome(done.returncode, done.stdout, done.stderr)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Run the command in this process: the same `main`, without the seconds torch takes to load."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("NO_COLOR", "1")
-    before = signal.getsignal(signal.SIGINT)
-
-    def run_here(*arguments: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["handful", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return Outcome(int(ended.value.code or 0), out, err)
-
-    yield run_here
-    signal.signal(signal.SIGINT, before)
 
 
 def test_version_and_help_answer_without_loading_torch():

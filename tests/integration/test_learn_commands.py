@@ -10,21 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from command_line import HANDFUL, run_process
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import make_sample, save_demos
 from handful.learning import RunFolder
-
-MAIN = [sys.executable, "-c", "from handful.apps.cli import main; main()"]
-
-
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*MAIN, *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "COLUMNS": "200"},
-    )
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +25,7 @@ def demos(tmp_path_factory) -> Path:
 def trained(demos, tmp_path_factory) -> Path:
     """Both models after three steps: they know nothing, and everything else works."""
     folder = tmp_path_factory.mktemp("runs") / "one"
-    done = run("train", demos, "--out", folder, "--steps", 3)
+    done = run_process("train", demos, "--out", folder, "--steps", 3)
     assert done.returncode == 0, done.stderr
     assert "Trained:" in done.stdout
     return folder
@@ -59,7 +48,7 @@ def test_a_run_says_how_it_was_made(trained, demos):
 
 
 @pytest.mark.parametrize("kind", ["pick", "place"])
-def test_infer_writes_poses_and_a_picture(trained, demos, kind, tmp_path):
+def test_infer_writes_poses_and_a_picture(run, trained, demos, kind, tmp_path):
     words = ["infer", trained, cloud(demos, f"{kind}_scene"), "-n", 7]
     words += ["--json", tmp_path / "p.json", "--picture", tmp_path / "p.png"]
     if kind == "place":
@@ -74,7 +63,7 @@ def test_infer_writes_poses_and_a_picture(trained, demos, kind, tmp_path):
     assert (tmp_path / "p.png").stat().st_size > 10_000
 
 
-def test_mistakes_are_one_sentence(trained, demos, tmp_path):
+def test_mistakes_are_one_sentence(run, trained, demos, tmp_path):
     scene = cloud(demos, "pick_scene")
     for words, told in [
         (["infer", trained / "pick", scene, "--grasp", scene], "leave out --grasp"),
@@ -95,7 +84,7 @@ def test_mistakes_are_one_sentence(trained, demos, tmp_path):
         assert "Traceback" not in done.stderr
 
 
-def test_a_scene_without_colours_is_one_sentence(trained, demos, tmp_path):
+def test_a_scene_without_colours_is_one_sentence(run, trained, demos, tmp_path):
     grey = PointCloud(read_cloud(cloud(demos, "pick_scene")).points)
     write_cloud(grey, tmp_path / "grey.ply")
     done = run("infer", trained, tmp_path / "grey.ply")
@@ -103,12 +92,12 @@ def test_a_scene_without_colours_is_one_sentence(trained, demos, tmp_path):
     assert "no colours" in done.stderr
 
 
-def test_ctrl_c_then_resume_is_the_same_run(demos, tmp_path):
-    """Interrupted twice, resumed twice: the weights are those of a run left alone."""
+def test_ctrl_c_then_resume_is_the_same_run(run, demos, tmp_path):
+    """Interrupted and resumed: the weights are those of a run left alone."""
     alone, often = tmp_path / "alone", tmp_path / "often"
     words = ["train", str(demos), "--step", "pick", "--steps", "8", "--out"]
     assert run(*words, alone).returncode == 0
-    process = subprocess.Popen([*MAIN, *words, str(often)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*HANDFUL, *words, str(often)], stdout=subprocess.DEVNULL)
     try:
         wait_for(RunFolder(often).checkpoint("pick").parent / "pick.log.jsonl", process)
         time.sleep(0.5)
