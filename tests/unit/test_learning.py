@@ -1,6 +1,7 @@
 """The likelihood bound, the objectives, context dropout, the schedule and the trainer."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 
 from equivariance import random_object, random_poses
-from handful.clouds import Box, voxel_filter
+from handful.clouds import Box, NeighbourIndex, voxel_filter
 from handful.demos import Augmentation, Step
 from handful.errors import DemoError, OptionError
 from handful.learning import (
@@ -18,14 +19,17 @@ from handful.learning import (
     Loss,
     PickObjective,
     PlaceObjective,
+    SampledNegatives,
     Schedule,
     Trainer,
     TrainingConfig,
     TrainingError,
+    is_far,
     query_energies,
     query_losses,
 )
 from handful.models import (
+    EncodedCloud,
     EncoderConfig,
     GraspQueryConfig,
     MatchEnergy,
@@ -36,7 +40,15 @@ from handful.models import (
     QueryPoints,
 )
 from handful.nn import Types
-from handful.sampling import lattice_log_partition, lattice_log_partitions, pose_lattice
+from handful.sampling import (
+    ExhaustiveSampler,
+    Langevin,
+    MetropolisHastings,
+    PaperSchedule,
+    lattice_log_partition,
+    lattice_log_partitions,
+    pose_lattice,
+)
 from samples import mug_sample
 
 TYPES = Types((2, 2, 1))
@@ -137,6 +149,70 @@ def test_a_lattice_keeps_near_the_points():
     assert torch.cdist(lattice.positions, points).min(1).values.max() <= 0.03
     with pytest.raises(OptionError, match="positive lengths"):
         LatticeNegatives(spacing=0.0)
+
+
+def one_query_in_a_box():
+    """An energy of one query point, a cloud that fills its box, and a target."""
+    energy = analytic_energy(1)
+    queries = replace(energy.queries, weights=torch.ones(1, dtype=torch.float64))
+    axis = torch.linspace(-0.1, 0.1, 11, dtype=torch.float64)
+    points = torch.cartesian_prod(axis, axis, axis)
+    scene = EncodedCloud(points, torch.zeros(len(points), 1, 1), NeighbourIndex(points.numpy()))
+    return replace(energy, queries=queries), scene, random_poses(1, 8, reach=0.05)
+
+
+def gradient_of(negatives, energy, scene, target, seed: int) -> torch.Tensor:
+    descriptors = energy.queries.descriptors.clone().requires_grad_()
+    changed = replace(energy, queries=replace(energy.queries, descriptors=descriptors))
+    negatives.likelihood(changed, target, scene, generator(seed)).loss.backward()
+    assert descriptors.grad is not None
+    return descriptors.grad
+
+
+def test_sampled_negatives_have_the_gradient_of_the_likelihood():
+    """Averaged over samples, it is that of a fine lattice; the sign and the scale would show."""
+    energy, scene, target = one_query_in_a_box()
+    exact = gradient_of(LatticeNegatives(0.02, 500, 0.03), energy, scene, target, 0)
+    drawn = SampledNegatives(ExhaustiveSampler(spacing=0.04, rotations=100), count=400)
+    sampled = torch.stack([gradient_of(drawn, energy, scene, target, s) for s in range(6)])
+    error = (sampled.mean(0) - exact).norm() / exact.norm()
+    assert float(error) < 0.1
+
+
+def test_the_papers_chains_can_train():
+    chains = PaperSchedule(
+        metropolis=MetropolisHastings(steps=2), langevin=Langevin(steps=2), descent=None
+    )
+    objective = PickObjective(SampledNegatives(chains, count=4))
+    steps = [small_step("pick")]
+    run = Trainer(small_model("pick"), objective, steps, TrainingConfig(steps=2))
+    told: list[float] = []
+    run.run(lambda report: told.append(report.negative_energy))
+    assert run.skipped == 0
+    assert np.isfinite(told).all()
+    with pytest.raises(OptionError, match="negatives 0"):
+        SampledNegatives(count=0)
+
+
+def test_a_query_point_in_empty_space_learns_nothing_and_gains_nothing():
+    energy, scene, target = one_query_in_a_box()
+    far = torch.tensor([[0.0, 0.0, 5.0]], dtype=torch.float64)
+    queries = QueryPoints(
+        torch.cat([energy.queries.positions, far]),
+        torch.full((2,), 0.5, dtype=torch.float64),
+        energy.queries.descriptors.repeat(2, 1).requires_grad_(),
+    )
+    assert is_far(queries.positions, target, scene, 0.03).tolist() == [[False, True]]
+    negatives = LatticeNegatives(0.05, 20, 0.03)
+    found = negatives.likelihood(replace(energy, queries=queries), target, scene, generator())
+    found.loss.backward()
+    assert queries.descriptors.grad is not None
+    assert float(queries.descriptors.grad[0].norm()) > 0
+    assert float(queries.descriptors.grad[1].norm()) == 0
+    lattice = negatives.lattice(scene.points, generator())
+    alone = negatives.likelihood(energy, target, scene, generator()).loss
+    nothing = math.log(len(lattice.positions) * len(lattice.rotations))
+    assert float(found.loss.detach()) == pytest.approx(0.5 * float(alone) + 0.5 * nothing)
 
 
 # --- objectives ---------------------------------------------------------------------------------
