@@ -9,7 +9,6 @@ from PIL import Image
 from typer.testing import CliRunner
 
 pytest.importorskip("mujoco")
-pytest.importorskip("mink")
 
 from handful.apps.sim_commands import register
 from handful.demos import load_demos

@@ -1,10 +1,11 @@
 """Episodes: the protocol, verdicts with reasons, and a test of success that has teeth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("mujoco")
-pytest.importorskip("mink")
 
 from handful.errors import OptionError
 from handful.sim import (
@@ -19,8 +20,8 @@ from handful.sim import (
     task_named,
 )
 from handful.sim._physics import Role
-from handful.sim.objects import DEFAULT_MUG, UNSEEN_BOTTLES, placed
-from handful.sim.tasks import Episode
+from handful.sim.objects import DEFAULT_HANGER, DEFAULT_MUG, UNSEEN_BOTTLES, placed
+from handful.sim.tasks import Episode, MugTask
 
 
 def tilt(angle):
@@ -58,6 +59,48 @@ def test_the_oracle_has_variants(variant):
     with task_named("mug").reset(8, Setup.TRAINED) as episode:
         verdict = run_oracle(episode, variant)
     assert verdict, verdict.reason
+
+
+@pytest.mark.parametrize("name", sorted(TASKS))
+def test_targets_of_other_shapes_can_be_used(name):
+    task = TASKS[name].with_other_target(4)
+    usual = TASKS[name].draw_target(np.random.default_rng(0)).bounds
+    assert np.abs(task.draw_target(np.random.default_rng(0)).bounds - usual).max() > 1e-3
+    with task.reset(1, Setup.TRAINED) as episode:
+        verdict = run_oracle(episode)
+    assert verdict, verdict.reason
+
+
+def test_a_mug_that_does_not_fit_the_hanger_is_refused_with_the_reason():
+    assert task_named("mug").suits(DEFAULT_MUG.thing())
+    verdict = MugTask(replace(DEFAULT_HANGER, arm_radius=0.03)).suits(DEFAULT_MUG.thing())
+    assert not verdict
+    assert "does not go on the hanger" in verdict.reason
+
+
+def test_the_oracle_rehearses_and_nothing_has_happened():
+    task = task_named("mug")
+    arm = task.hanger.arm_point(0.06)
+    beside = placed((arm[0], arm[1] + 0.08, arm[2]))
+    with task.reset(1, Setup.TRAINED) as episode:
+        world = episode.world
+        state, time = world.data.qpos.copy(), world.data.time
+        assert not task.holds(episode, world.target.pose @ beside)
+        assert task.oracle_pick(episode) is not None
+        assert task.holds(episode, episode.known_goal)
+        assert np.array_equal(world.data.qpos, state)
+        assert world.data.time == time
+
+
+def test_layouts_that_are_thrown_away_are_counted_with_the_reason(monkeypatch):
+    task = task_named("bowl")
+    answers = iter(["no grasp", "no grasp"])
+    real = type(task)._search_pick
+    monkeypatch.setattr(
+        type(task), "_search_pick", lambda *args: next(answers, None) or real(*args)
+    )
+    with task.reset(1, Setup.TRAINED) as episode:
+        assert episode.rejected == ("no grasp", "no grasp")
 
 
 def test_the_same_seed_is_the_same_episode():

@@ -15,7 +15,7 @@ from handful.sim import DepthNoise, DivergedError, MissingExtraError, NoGraphics
 from handful.sim._arm import GROUP_SCENE
 from handful.sim._errors import load_extra
 from handful.sim._eye import Eye, choose_backend
-from handful.sim._ik import arm_solver
+from handful.sim._ik import forward
 from handful.sim._physics import Role
 from handful.sim.objects import (
     DEFAULT_HANGER,
@@ -71,7 +71,7 @@ def test_what_is_held_goes_with_a_teleport():
     world.teleport(joints, holding=True)
     after = np.linalg.inv(world.hand_pose) @ world.item_pose
     assert np.abs(before - after).max() < 1e-9
-    assert np.abs(world.hand_pose - arm_solver().pose(joints)).max() < 1e-9
+    assert np.abs(world.hand_pose - forward(joints)).max() < 1e-9
 
 
 def test_imagining_changes_nothing():
@@ -90,6 +90,16 @@ def test_divergence_is_an_error_with_a_reason():
     world.put_item(placed((5.0, 0.0, 0.5)))
     with pytest.raises(DivergedError, match="thrown away"):
         world.advance(0.1)
+
+
+def test_warnings_leave_no_file_in_the_users_folder(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    world = make_world()
+    world.data.qvel[-1] = np.nan
+    with caplog.at_level("INFO", logger="handful.sim"), pytest.raises(DivergedError):
+        world.advance(0.1)
+    assert "unstable" in caplog.text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_depth_is_the_distance_along_the_optical_axis():

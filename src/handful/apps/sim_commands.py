@@ -62,7 +62,7 @@ def collect(
     chosen, how = task_named(task), Variant.named(variant)
     if out.exists() and not overwrite:
         raise OptionError(f"{out}: is there already; give another folder or --overwrite.")
-    things = _things(objects, chosen.name)
+    things = load_meshes(objects, chosen.name)
     failed: list[str] = []
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task(f"{task}: demonstrating", total=demos)
@@ -106,7 +106,7 @@ def simulate(
     chosen, kind, how = task_named(task), Setup.named(setup), Variant.named(variant)
     if video is not None and video.suffix.lower() not in (".mp4", ".gif"):
         raise OptionError(f"{video}: videos are written as .mp4 or .gif.")
-    things = _things(objects, chosen.name)
+    things = load_meshes(objects, chosen.name)
     with chosen.reset(seed, kind, things=things) as episode:
         name = episode.world.item.thing.name
         console.print(f"Task {task}, setup {kind.value}, seed {seed}, object: {escape(name)}")
@@ -128,7 +128,7 @@ def simulate(
     console.print(f"[bold green]success[/bold green]: {escape(verdict.reason)}")
 
 
-def _things(folder: Path | None, task: str) -> list[Thing] | None:
+def load_meshes(folder: Path | None, task: str) -> list[Thing] | None:
     """The usable meshes of a folder; says which are not, and why."""
     if folder is None:
         return None

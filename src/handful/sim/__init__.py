@@ -2,6 +2,7 @@
 
 from ._cameras import NO_NOISE as NO_NOISE
 from ._cameras import DepthNoise as DepthNoise
+from ._collect import GRIPPER as GRIPPER
 from ._collect import collect_demos as collect_demos
 from ._errors import DivergedError as DivergedError
 from ._errors import MissingExtraError as MissingExtraError
@@ -15,7 +16,6 @@ from ._world import Placed as Placed
 from ._world import World as World
 from .objects import Refused as Refused
 from .objects import Thing as Thing
-from .objects import load_things as load_things
 from .tasks import TASKS as TASKS
 from .tasks import Episode as Episode
 from .tasks import Purpose as Purpose
@@ -23,5 +23,6 @@ from .tasks import Setup as Setup
 from .tasks import Task as Task
 from .tasks import Variant as Variant
 from .tasks import Verdict as Verdict
+from .tasks import load_things as load_things
 from .tasks import run_oracle as run_oracle
 from .tasks import task_named as task_named

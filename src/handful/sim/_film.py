@@ -196,18 +196,24 @@ def _write_gif(frames: list[UInt8[np.ndarray, "h w 3"]], path: Path) -> None:
 
 
 def _encoder() -> str | None:
-    """An ffmpeg: the one of imageio-ffmpeg, or one on the path."""
+    """An ffmpeg: one on the path, or the one of imageio-ffmpeg.
+
+    Either is run as a program of its own. The binary in imageio-ffmpeg is under the GPL, version 3.
+    """
+    mine = shutil.which("ffmpeg")
+    if mine is not None:
+        return mine
     try:
         return str(importlib.import_module("imageio_ffmpeg").get_ffmpeg_exe())
     except (ImportError, RuntimeError):
-        return shutil.which("ffmpeg")
+        return None
 
 
 def _at(world: World, pose: Any, held: Any | None) -> Any | None:
     """The world with the hand at a pose, to choose a view for it."""
-    from handful.sim._ik import arm_solver
+    from handful.sim._ik import solve
 
-    joints = arm_solver().solve(pose)
+    joints = solve(pose)
     return None if joints is None else world.imagine(joints, held=held)
 
 

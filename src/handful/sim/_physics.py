@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from enum import Enum
 from typing import Any
+
+from handful.sim._errors import load_extra
 
 TIMESTEP = 0.002
 """Seconds. At 4 ms thin walls slip out of the fingers."""
@@ -40,6 +43,18 @@ FRICTION = {
     Role.FURNITURE: (0.7, 0.01, 0.001),
 }
 """Sliding, torsional (m) and rolling (m). The fingers' pads have more; the larger of two counts."""
+
+
+def physics() -> Any:
+    """The package `mujoco`, told to pass its warnings to `logging`.
+
+    Otherwise it appends them to a file MUJOCO_LOG.TXT in whatever folder the user is in. A handler
+    that the user has set stays.
+    """
+    mj = load_extra("mujoco")
+    if mj.get_mju_user_warning() is None:
+        mj.set_mju_user_warning(logging.getLogger("handful.sim").info)
+    return mj
 
 
 def set_up(spec: Any, mj: Any) -> None:

@@ -20,8 +20,8 @@ from handful.sim._arm import (
     finger_setpoint,
     open_hand_points,
 )
-from handful.sim._errors import DivergedError, load_extra
-from handful.sim._physics import COLLIDE, JUDGED, TIMESTEP, Role, set_up, touch_settings
+from handful.sim._errors import DivergedError
+from handful.sim._physics import COLLIDE, JUDGED, TIMESTEP, Role, physics, set_up, touch_settings
 from handful.sim.objects import Part, Pose, Thing
 
 ROOM = 1.5
@@ -59,7 +59,7 @@ class World:
             supports: Blocks that carry the object; do not move.
             distractors: Only seen.
         """
-        self._mj = load_extra("mujoco")
+        self._mj = physics()
         self.item, self.target, self.supports = item, target, tuple(supports)
         spec = self._mj.MjSpec()
         set_up(spec, self._mj)
@@ -178,14 +178,29 @@ class World:
             probe.qpos[7:9] = gap / 2
         if held is not None:
             self._mj.mj_kinematics(self.model, probe)
-            hand = np.eye(4)
-            hand[:3, :3] = probe.xmat[self._hand].reshape(3, 3)
-            hand[:3, 3] = probe.xpos[self._hand]
-            self._write_item(probe, hand @ held)
+            self._write_item(probe, self._body_pose(self._hand, probe) @ held)
         if item is not None:
             self._write_item(probe, item)
         self._mj.mj_fwdPosition(self.model, probe)
         return probe
+
+    def rehearse(self, item: Pose, seconds: float) -> Pose | None:
+        """Where the object comes to if it is let go at T_scene_item; the world itself stays.
+
+        The robot is at home and touches nothing.
+
+        Returns:
+            T_scene_item after that time, or None if the target does not hold the object then.
+        """
+        state = self.imagine(HOME, OPENING, item=item)
+        state.ctrl[:7], state.ctrl[7] = HOME, finger_setpoint(OPENING)
+        state.qacc_warmstart[:] = 0.0
+        self._mj.mj_step(self.model, state, round(seconds / TIMESTEP))
+        if not np.isfinite(state.qpos).all() or not self.touching(
+            Role.OBJECT, Role.TARGET, data=state
+        ):
+            return None
+        return self._body_pose(self._item, state)
 
     # --- moving ----------------------------------------------------------------------------
 
@@ -292,10 +307,11 @@ class World:
         self._mj.mju_mat2Quat(quat_wxyz, np.ascontiguousarray(pose[:3, :3]).reshape(9))
         return quat_wxyz
 
-    def _body_pose(self, body: int) -> Pose:
+    def _body_pose(self, body: int, data: Any = None) -> Pose:
+        state = self.data if data is None else data
         pose = np.eye(4)
-        pose[:3, :3] = self.data.xmat[body].reshape(3, 3)
-        pose[:3, 3] = self.data.xpos[body]
+        pose[:3, :3] = state.xmat[body].reshape(3, 3)
+        pose[:3, 3] = state.xpos[body]
         return pose
 
     def _role(self, geom: int) -> str:

@@ -27,4 +27,4 @@ from ._targets import varied_hanger as varied_hanger
 from ._targets import varied_tray as varied_tray
 from ._user_meshes import Refused as Refused
 from ._user_meshes import load_thing as load_thing
-from ._user_meshes import load_things as load_things
+from ._user_meshes import read_things as read_things

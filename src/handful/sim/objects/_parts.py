@@ -149,6 +149,10 @@ class Thing:
         """Height of the lowest point when turned by `rotation`, metres."""
         return float((self.vertices @ rotation[2]).min())
 
+    def lowest_at(self, pose: Pose) -> float:
+        """Height of the lowest point of the thing at T_scene_thing, metres."""
+        return self.lowest(pose[:3, :3]) + float(pose[2, 3])
+
     def recolored(self, color: Color) -> Thing:
         """The same thing in one colour."""
         return replace(self, meshes=tuple(mesh.recolored(color) for mesh in self.meshes))

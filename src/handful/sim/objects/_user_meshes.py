@@ -42,10 +42,10 @@ class Refused:
     reason: str
 
 
-def load_things(
+def read_things(
     folder: Path, task: str, on_progress: Callable[[str], None] | None = None
-) -> tuple[list[Thing], list[Refused]]:
-    """Every mesh of a folder (or one file) as an object for a task.
+) -> tuple[list[tuple[Path, Thing]], list[Refused]]:
+    """Every mesh of a folder (or one file) that has what a task's oracle must know.
 
     Args:
         folder: With OBJ, STL, PLY or GLB files, in metres, z up.
@@ -66,7 +66,7 @@ def load_things(
         if on_progress is not None:
             on_progress(path.name)
         try:
-            things.append(load_thing(path, task))
+            things.append((path, load_thing(path, task)))
         except (ObjectRefusedError, FileFormatError) as error:
             refused.append(Refused(path, str(error)))
     return things, refused

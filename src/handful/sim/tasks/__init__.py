@@ -2,6 +2,7 @@
 
 from ._bottle import BottleTask as BottleTask
 from ._bowl import BowlTask as BowlTask
+from ._bring import load_things as load_things
 from ._episode import Episode as Episode
 from ._mug import MugTask as MugTask
 from ._registry import TASKS as TASKS

@@ -28,11 +28,13 @@ class BottleTask(TrayTask):
         """Ten others."""
         return _unseen()
 
-    def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
+    def grasps(
+        self, thing: Thing, rng: np.random.Generator, variant: Variant
+    ) -> Sequence[Iterator[Pose]]:
         """On neck and cap, along the bottle's axis."""
         if thing.neck is None:
             raise ObjectRefusedError(f"{thing.name}: a bottle needs a neck.")
-        return neck_grasps(thing.neck, rng)
+        return (neck_grasps(thing.neck, rng),)
 
 
 @lru_cache(maxsize=1)

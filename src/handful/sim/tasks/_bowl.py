@@ -28,11 +28,13 @@ class BowlTask(TrayTask):
         """Ten others."""
         return _unseen()
 
-    def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
+    def grasps(
+        self, thing: Thing, rng: np.random.Generator, variant: Variant
+    ) -> Sequence[Iterator[Pose]]:
         """On the rim."""
         if thing.rim is None:
             raise ObjectRefusedError(f"{thing.name}: a bowl needs a rim.")
-        return rim_grasps(thing.rim, rng, low_variance=variant is Variant.LOWVAR)
+        return (rim_grasps(thing.rim, rng, low_variance=variant is Variant.LOWVAR),)
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from handful.sim._arm import HOME, OPENING
 from handful.sim._cameras import NO_NOISE, DepthNoise, observe_grasp, observe_scene
 from handful.sim._errors import DivergedError
 from handful.sim._eye import Eye
-from handful.sim._ik import Joints, arm_solver
+from handful.sim._ik import Joints, plan
 from handful.sim._physics import Role
 from handful.sim._world import World
 from handful.sim.objects import Pose
@@ -57,6 +57,7 @@ class Episode:
         noise: Of the depth cameras.
         fixed_carry: Hold the object by a constraint while carrying, as the paper did.
         holding: Whether the hand holds the object.
+        rejected: Why the layouts that the reset drew before this one were thrown away.
         known_pick: A pick that the reset found; the episode can be solved from there.
         known_goal: T_scene_item that the oracle had in mind when it chose its last pick.
     """
@@ -69,6 +70,7 @@ class Episode:
     noise: DepthNoise = NO_NOISE
     fixed_carry: bool = False
     holding: bool = False
+    rejected: tuple[str, ...] = ()
     known_pick: Pose | None = None
     known_goal: Pose | None = None
     _eye: Eye | None = None
@@ -177,7 +179,7 @@ class Episode:
             back = pose[:3, 2] * BACK_OFF
             path = [_moved(pose, -back), _moved(pose, -back / 2), pose]
             path += [_moved(pose, (0, 0, rise)) for rise in np.linspace(0.0, LIFT, 9)[1:]]
-            self._plans[key] = arm_solver().plan(path)
+            self._plans[key] = plan(path)
         return self._plans[key]
 
     def _place_plan(self, pose: Pose) -> list[Joints] | None:
@@ -185,7 +187,7 @@ class Episode:
         if key not in self._plans:
             path = [_moved(pose, (0, 0, up)) for up in (BACK_OFF, BACK_OFF / 2, 0.0)]
             path += [_moved(pose, -pose[:3, 2] * back) for back in np.linspace(0, RETRACT, 5)[1:]]
-            self._plans[key] = arm_solver().plan(path)
+            self._plans[key] = plan(path)
         return self._plans[key]
 
     # --- acting ----------------------------------------------------------------------------
@@ -259,12 +261,6 @@ class Episode:
         if not world.touching(Role.OBJECT, Role.TARGET):
             return Verdict(False, f"the {world.target.thing.name} does not hold the object")
         return self.task.well_placed(self)
-
-
-def lowest_point(world: World) -> float:
-    """Height of the object's lowest point, metres."""
-    pose = world.item_pose
-    return world.item.thing.lowest(pose[:3, :3]) + float(pose[2, 3])
 
 
 def _moved(pose: Pose, by: Sequence[float] | Float[np.ndarray, "3"]) -> Pose:

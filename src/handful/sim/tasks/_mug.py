@@ -18,14 +18,18 @@ from handful.sim.objects import (
     Pose,
     Thing,
     hanger_thing,
+    varied_hanger,
 )
-from handful.sim.tasks._episode import Episode, lowest_point
+from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._grasps import handle_grasps, rim_grasps
 from handful.sim.tasks._task import Task
 from handful.sim.tasks._types import Variant, Verdict
 
 _UPRIGHT_DRAWS = 75
 """Goals with the mug nearly upright before any turn about the arm is tried."""
+
+_SWING_TIME = 0.8
+"""Seconds in which a mug that does not hang falls below the hanger's arm."""
 
 
 class MugTask(Task):
@@ -50,15 +54,21 @@ class MugTask(Task):
         """Always the same hanger; its pose is what varies."""
         return self._hanger_thing
 
-    def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
-        """On the rim; in the mixed variant on the handle every other time."""
+    def with_other_target(self, seed: int) -> MugTask:
+        """With another hanger."""
+        return MugTask(varied_hanger(np.random.default_rng(seed)))
+
+    def grasps(
+        self, thing: Thing, rng: np.random.Generator, variant: Variant
+    ) -> Sequence[Iterator[Pose]]:
+        """On the rim; in the mixed variant on the handle every other time, if that can be done."""
         if thing.rim is None or thing.handle is None:
             raise ObjectRefusedError(f"{thing.name}: a mug needs a rim and a handle.")
         rims = rim_grasps(thing.rim, rng, low_variance=variant is Variant.LOWVAR)
-        handles = handle_grasps(thing.handle, rng)
-        by_handle = variant is Variant.MIXED and rng.uniform() < 0.5
-        while True:
-            yield next(handles) if by_handle else next(rims)
+        if variant is Variant.MIXED and rng.uniform() < 0.5:
+            # A handle that looks away from the robot is out of reach from outside.
+            return (handle_grasps(thing.handle, rng), rims)
+        return (rims,)
 
     def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """The arm through the handle, near its tip: lowering by 3 cm threads it.
@@ -90,10 +100,18 @@ class MugTask(Task):
             pose[:3, 3] = spot - pose[:3, :3] @ handle.hole
             yield pose
 
+    def holds(self, episode: Episode, goal: Pose) -> bool:
+        """Let go in a rehearsal, it does not swing off the arm's tip, as large cups may."""
+        end = episode.world.rehearse(goal, _SWING_TIME)
+        return end is not None and self._hangs(episode.world.item.thing.lowest_at(end))
+
+    def _hangs(self, low: float) -> bool:
+        return low >= self.hanger.foot_height + 0.02
+
     def well_placed(self, episode: Episode) -> Verdict:
         """It hangs: nothing of it is as low as the hanger's foot."""
-        low = lowest_point(episode.world)
-        if low < self.hanger.foot_height + 0.02:
+        low = episode.world.item.thing.lowest_at(episode.world.item_pose)
+        if not self._hangs(low):
             return Verdict(False, f"the mug does not hang: its lowest point is at {low:.3f} m")
         return Verdict(True, f"the mug hangs {low:.3f} m above the table")
 

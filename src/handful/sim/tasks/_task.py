@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
@@ -11,10 +12,15 @@ from handful.sim._arm import OPENING
 from handful.sim._cameras import NO_NOISE, DepthNoise
 from handful.sim._errors import DivergedError, SimError
 from handful.sim._world import Placed, World
-from handful.sim.objects import Pose, Thing, random_color
+from handful.sim.objects import Pose, Thing, placed, random_color
 from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._layout import draw_layout, draw_lying
 from handful.sim.tasks._types import Purpose, Setup, Variant, Verdict, stream
+
+UNSTABLE = "the object did not come to rest as it was put"
+NO_PICK = "no grasp was in reach and free"
+NO_PLACE = "no grasp led to a place in reach and free"
+"""Why layouts are thrown away."""
 
 _RESETS = 60
 """Layouts that are tried until one comes to rest as meant and can be solved."""
@@ -26,8 +32,10 @@ _ALIKE_TRIES = 6
 """Grasps that are nearly alike are not worth more."""
 _GOAL_DRAWS, _GOAL_TRIES = 100, 6
 """Goals that are drawn, and how many of those that the object fits into the robot tries."""
-_PLACE_ROUNDS = 3
-"""How often that is done before the oracle gives up with the object in its hand."""
+_PLACE_ROUNDS = 20
+"""How often that is done before the oracle gives up with the object in its hand: it is cheap."""
+_SUIT_TRIES = 600
+"""Goals that are drawn for an object before it is refused."""
 
 
 class Task(ABC):
@@ -51,8 +59,14 @@ class Task(ABC):
         """Hanger or tray."""
 
     @abstractmethod
-    def grasps(self, thing: Thing, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
-        """Endless random T_item_gripper."""
+    def with_other_target(self, seed: int) -> Task:
+        """The same task with a hanger or tray of another shape; the same seed, the same shape."""
+
+    @abstractmethod
+    def grasps(
+        self, thing: Thing, rng: np.random.Generator, variant: Variant
+    ) -> Sequence[Iterator[Pose]]:
+        """Endless random T_item_gripper, one iterator for each kind, in the order to try them."""
 
     @abstractmethod
     def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
@@ -61,6 +75,22 @@ class Task(ABC):
     @abstractmethod
     def well_placed(self, episode: Episode) -> Verdict:
         """What is asked of an object that the target holds, beyond being held."""
+
+    def suits(self, thing: Thing) -> Verdict:
+        """Whether there is any pose in which the target could take the thing; no robot."""
+        rng = np.random.default_rng(0)
+        target = self.draw_target(rng)
+        aside = placed((0.5, 0.5, 0.0))
+        world = World(Placed(thing, aside), Placed(target, np.eye(4)))
+        episode = Episode(self, Setup.TRAINED, 0, world, rng)
+        goals = itertools.islice(self.goals(episode, rng, Variant.DEFAULT), _SUIT_TRIES)
+        if any(episode.clear_goal(goal) for goal in goals):
+            return Verdict(True)
+        return Verdict(
+            False,
+            f"{thing.name}: it does not go on the {target.name}: none of {_SUIT_TRIES} poses was "
+            "free of collisions there and on the way down.",
+        )
 
     # --- what all tasks share --------------------------------------------------------------
 
@@ -89,13 +119,18 @@ class Task(ABC):
         rng = stream(purpose, self.name, setup, seed)
         # Drawn once: what is thrown away below must not favour easy objects or poses.
         thing, lying = self._draw_thing(setup, rng, things), draw_lying(setup, rng)
+        rejected: list[str] = []
         for _ in range(_RESETS):
-            episode = self._try_reset(seed, setup, rng, thing, lying, noise, fixed_carry)
-            if episode is not None:
-                return episode
+            tried = self._try_reset(seed, setup, rng, thing, lying, noise, fixed_carry)
+            if isinstance(tried, Episode):
+                tried.rejected = tuple(rejected)
+                return tried
+            rejected.append(tried)
+        often = max(set(rejected), key=rejected.count)
         raise SimError(
             f"task {self.name!r}, setup {setup.value!r}, seed {seed}, object {thing.name!r}: none "
-            f"of {_RESETS} layouts came to rest and could be solved; try another object."
+            f"of {_RESETS} layouts could be used ({rejected.count(often)} times because "
+            f"{often}); try another object."
         )
 
     def _try_reset(
@@ -107,7 +142,8 @@ class Task(ABC):
         lying: bool,
         noise: DepthNoise,
         fixed_carry: bool,
-    ) -> Episode | None:
+    ) -> Episode | str:
+        """An episode, or why this layout is thrown away."""
         layout = draw_layout(thing, self.draw_target(rng), setup, lying, rng)
         world = World(
             Placed(thing, layout.item), Placed(layout.target_thing, layout.target),
@@ -116,13 +152,16 @@ class Task(ABC):
         try:
             world.calm(0.7 if layout.lying else 0.25)
         except DivergedError:
-            return None
+            return UNSTABLE
         if not layout.as_meant(world.item_pose) or world.item_speed > 0.02:
-            return None
+            return UNSTABLE
         world.data.qvel[:] = 0.0
         episode = Episode(self, setup, seed, world, rng, noise, fixed_carry)
-        episode.known_pick = self.oracle_pick(episode, rng, tries=_RESET_TRIES)
-        return episode if episode.known_pick is not None else None
+        found = self._search_pick(episode, rng, Variant.DEFAULT, _RESET_TRIES)
+        if isinstance(found, str):
+            return found
+        episode.known_pick = found
+        return episode
 
     def _draw_thing(
         self, setup: Setup, rng: np.random.Generator, things: Sequence[Thing] | None
@@ -135,6 +174,10 @@ class Task(ABC):
         pool = self.trained_things()
         return pool[int(rng.integers(len(pool)))]
 
+    def holds(self, episode: Episode, goal: Pose) -> bool:
+        """Whether the target surely keeps an object that is let go at T_scene_item = `goal`."""
+        return True
+
     # --- the oracle: a policy that sees the true state -------------------------------------
 
     def oracle_pick(
@@ -142,30 +185,38 @@ class Task(ABC):
         episode: Episode,
         rng: np.random.Generator | None = None,
         variant: Variant = Variant.DEFAULT,
-        tries: int = _GRASP_TRIES,
     ) -> Pose | None:
         """A random feasible T_scene_gripper from which the object can also be placed, or None."""
         rng = episode.rng if rng is None else rng
+        tries = _ALIKE_TRIES if variant is Variant.LOWVAR else _GRASP_TRIES
+        found = self._search_pick(episode, rng, variant, tries)
+        if not isinstance(found, str):
+            return found
+        return None if variant is Variant.LOWVAR else episode.known_pick
+
+    def _search_pick(
+        self, episode: Episode, rng: np.random.Generator, variant: Variant, tries: int
+    ) -> Pose | str:
+        """A pick as above, or why there is none."""
         world = episode.world
         item = world.item_pose
-        grasps = self.grasps(world.item.thing, rng, variant)
-        if variant is Variant.LOWVAR:
-            tries = min(tries, _ALIKE_TRIES)
-        hopeless = 0
-        for _ in range(tries):
-            grasp = next(grasps)
-            pose = item @ grasp
-            if not episode.feasible(pose, "pick"):
-                continue
-            held = np.linalg.inv(grasp)
-            place = self._some_goal(episode, held, rng, variant, OPENING / 8)
-            if place is not None:
-                episode.known_goal = place @ held
-                return pose
-            hopeless += 1
-            if hopeless == _HOPELESS:
-                break
-        return episode.known_pick if variant is Variant.DEFAULT else None
+        taken = False
+        for grasps in self.grasps(world.item.thing, rng, variant):
+            hopeless = 0
+            for grasp in itertools.islice(grasps, tries):
+                pose = item @ grasp
+                if not episode.feasible(pose, "pick"):
+                    continue
+                taken = True
+                held = np.linalg.inv(grasp)
+                place = self._some_goal(episode, held, rng, variant, OPENING / 8)
+                if place is not None:
+                    episode.known_goal = place @ held
+                    return pose
+                hopeless += 1
+                if hopeless == _HOPELESS:
+                    break
+        return NO_PLACE if taken else NO_PICK
 
     def oracle_place(
         self,
@@ -202,7 +253,7 @@ class Task(ABC):
             if not episode.clear_goal(goal):
                 continue
             pose = goal @ np.linalg.inv(held)
-            if episode.can_place(pose, held, gap):
+            if episode.can_place(pose, held, gap) and self.holds(episode, goal):
                 return pose
             tries += 1
             if tries == _GOAL_TRIES:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from handful.sim.objects import Pose, Thing, TrayShape
+from handful.sim.objects import Pose, Thing, TrayShape, varied_tray
 from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._task import Task
 from handful.sim.tasks._types import Variant, Verdict
@@ -27,6 +27,10 @@ class TrayTask(Task):
     def draw_target(self, rng: np.random.Generator) -> Thing:
         """Always the same tray; its pose is what varies."""
         return self._tray_thing
+
+    def with_other_target(self, seed: int) -> TrayTask:
+        """With another tray."""
+        return type(self)(varied_tray(np.random.default_rng(seed)))
 
     def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """Upright over the tray, any way round, with all of its foot on the tray; endless."""
