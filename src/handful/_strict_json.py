@@ -23,21 +23,55 @@ def read_json(path: Path) -> Any:
     Raises:
         FileFormatError: The file is missing, too large, or not strict JSON.
     """
+    return parse_json(_read_text(path), str(path))
+
+
+def read_json_lines(path: Path) -> list[tuple[str, Any]]:
+    """The values in a file with one JSON value a line, each with its address.
+
+    A last line without its line end was cut off while it was written, and is left out.
+
+    Raises:
+        FileFormatError: The file is missing, too large, or a line is not strict JSON.
+    """
+    whole = _read_text(path).split("\n")[:-1]
+    return [
+        (f"{path}: line {number}", parse_json(line, f"{path}: line {number}"))
+        for number, line in enumerate(whole, start=1)
+    ]
+
+
+def parse_json(text: str, address: str) -> Any:
+    """The value that a JSON text stands for.
+
+    Args:
+        text: The whole text.
+        address: Where it comes from, for messages.
+
+    Raises:
+        FileFormatError: It is not strict JSON.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique_fields)
+    except json.JSONDecodeError as error:
+        raise FileFormatError(
+            f"{address}: line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}."
+        ) from error
+    except RecursionError as error:
+        raise FileFormatError(f"{address}: nested too deeply.") from error
+    except ValueError as error:
+        raise FileFormatError(f"{address}: {error}.") from error
+
+
+def _read_text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_JSON_BYTES:
             raise FileFormatError(f"{path}: larger than {MAX_JSON_BYTES >> 20} MiB.")
-        text = path.read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique_fields)
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: not UTF-8 text: {error.reason}.") from error
-    except json.JSONDecodeError as error:
-        raise FileFormatError(
-            f"{path}: line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}."
-        ) from error
-    except RecursionError as error:
-        raise FileFormatError(f"{path}: nested too deeply.") from error
     except FileFormatError:
         raise
     except ValueError as error:

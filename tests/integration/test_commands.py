@@ -27,7 +27,18 @@ def test_version_and_help_answer_without_loading_torch():
 
 
 @pytest.mark.parametrize(
-    "command", ["sample", "show", "demo", "import edf", "import npz", "import clouds"]
+    "command",
+    [
+        "sample",
+        "show",
+        "demo",
+        "bench",
+        "report",
+        "curve",
+        "import edf",
+        "import npz",
+        "import clouds",
+    ],  # fmt: skip
 )
 def test_help_has_an_example(command, run):
     result = run(*command.split(), "--help")
@@ -184,11 +195,3 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path):
     assert "cannot be written" in result.stderr.replace("\n", " ")
     assert {p: p.read_bytes() for p in (tmp_path / "set").rglob("*") if p.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
-
-
-def test_demo_ends_by_saying_what_to_do_next(tmp_path, run):
-    done = run("demo", "--out", tmp_path / "demo")
-    assert done.returncode == 0, done.stderr
-    assert "What to try next" in done.stdout
-    assert (tmp_path / "demo" / "demos.png").stat().st_size > 50_000
-    assert len(load_demos(tmp_path / "demo" / "demos")) == 10

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NEEDS = {"simulation.md": "mujoco"}
+NEEDS = {"simulation.md": "mujoco", "benchmark.md": "mujoco"}
 
 
 def shortened(text: str) -> str:

@@ -65,7 +65,7 @@ def test_ticks_are_round_and_inside():
 
 def test_the_success_chart_shows_rate_interval_and_paper():
     svg = success_chart([summarise([episode(n, placed=n < 3) for n in range(4)])])
-    assert "0.75 of 4" in words(svg)
+    assert "3 of 4" in words(svg)
     assert len(elements(svg, "rect")) == 1
     assert len(elements(svg, "path")) == 2
 

@@ -19,7 +19,7 @@ from rich.markup import escape
 
 import handful
 from handful._files import atomic_write_bytes
-from handful.apps import learn_commands, sim_commands
+from handful.apps import bench_commands, demo_commands, learn_commands, sim_commands
 from handful.errors import HandfulError, OptionError
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ app = typer.Typer(
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
 learn_commands.register(app)
+bench_commands.register(app)
+demo_commands.register(app)
 sim_commands.register(app)
 
 console = Console(emoji=False)
@@ -188,33 +190,6 @@ def show(
     _describe(loaded)
     folder = demos if demos.is_dir() else demos.parent
     _draw(loaded, out or folder / "demos.png", most)
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("out/demo"),
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
-) -> None:
-    """Go the whole way on a sample that is made on the spot.
-
-    Today: make ten demonstrations, write and check them, and draw them. Training and the
-    simulated robot will be added here as they are built.
-
-    Example: `handful demo --out out/demo`
-    """
-    from handful.demos import load_demos, make_sample, save_demos
-
-    with console.status("Making ten demonstrations of hanging a mug"):
-        save_demos(make_sample(10, seed=seed), out / "demos", overwrite=True)
-    loaded = load_demos(out / "demos")
-    _describe(loaded)
-    _draw(loaded, out / "demos.png", most=10)
-    console.print(
-        "\nWhat happened: ten demonstrations of hanging a mug were made, stored in "
-        f"{escape(str(out / 'demos'))}"
-        "\nand drawn. Any viewer opens their PLY clouds; demos.json holds the gripper poses."
-        "\nWhat to try next: look at the picture, then bring your own with `handful import --help`."
-    )
 
 
 def _save(demos: DemoSet, out: Path, overwrite: bool) -> None:

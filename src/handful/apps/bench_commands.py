@@ -1,0 +1,289 @@
+"""Commands of the benchmark: `handful bench` and `handful report`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from handful._files import atomic_write_text
+from handful.errors import OptionError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from handful.bench import BenchPlan, EpisodeRecord, Rate, Summary
+
+console = Console(emoji=False)
+
+ALL = "all"
+
+RunFolderOption = Annotated[
+    Path,
+    typer.Option(
+        "--run",
+        help="Folder of the trained models (`handful train`); results go into its folder bench.",
+        show_default=False,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, help="Processes at once.", show_default="1; on Ray all cores"),
+]
+RayAddress = Annotated[
+    str | None, typer.Option("--ray", help="Run on a Ray cluster: auto, or HOST:PORT.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(bench)
+    app.command()(report)
+
+
+def bench(
+    task: Annotated[
+        str, typer.Argument(help="mug, bowl, bottle, or all of them.", show_default=False)
+    ],
+    run: RunFolderOption,
+    setup: Annotated[
+        str,
+        typer.Option(help="Comma-separated: trained, instances, poses, distractors, all."),
+    ] = "all",
+    episodes: Annotated[int, typer.Option(min=1, max=100_000, help="Of each setup.")] = 50,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Of the first episode. 10000 and up are kept for evaluation."),
+    ] = 10_000,
+    policy: Annotated[
+        str, typer.Option(help="model, or for comparison oracle or random.")
+    ] = "model",
+    samples: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Poses that a model is asked for.")
+    ] = 100,
+    objects: Annotated[
+        Path | None,
+        typer.Option(help="Folder of meshes (metres, z up) to use as the unseen instances."),
+    ] = None,
+    workers: Workers = None,
+    ray: RayAddress = None,
+    stills: Annotated[
+        bool, typer.Option("--stills", help="Draw the episodes that failed.")
+    ] = False,
+    videos: Annotated[
+        bool, typer.Option("--videos", help="Film the episodes that failed.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Drop the results of earlier runs first.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write table and episodes to this file.")
+    ] = None,
+) -> None:
+    """Let trained models pick and place in the simulated world, and count.
+
+    Every episode is stored as it ends. The same command again runs only what is missing; more
+    `--episodes` add to those that are there. With the task `all`, the folder holds one run for
+    each task: RUN/mug, RUN/bowl and RUN/bottle.
+
+    Example: `handful bench mug --run runs/mug --setup all --episodes 100 --workers 2`
+
+    Example: `handful bench all --run runs --setup trained,instances,poses,distractors,all`
+    """
+    from handful.bench import BenchPlan, Crew, episode_seeds, kind_of_seeds, note_command
+    from handful.sim import TASKS, Setup, task_named
+
+    names = sorted(TASKS) if task == ALL else [task_named(task).name]
+    setups = tuple(Setup.named(word.strip()).value for word in setup.split(","))
+    seeds = episode_seeds(seed, episodes)
+    plans = [
+        BenchPlan(
+            run / name if task == ALL else run, name, setups, seeds, policy, objects, samples,
+            stills, videos,
+        )
+        for name in names
+    ]  # fmt: skip
+    if objects is not None:
+        _tell_meshes(objects, names)
+    console.print(
+        f"Episodes of each setup: {episodes}, seeds {seeds[0]} to {seeds[-1]} "
+        f"({kind_of_seeds(seeds)})."
+    )
+    records: list[EpisodeRecord] = []
+    for plan in plans:
+        note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
+        records += run_with_progress(plan, Crew(workers, ray), fresh)
+    rows = show_table(records)
+    if json_file is not None:
+        _write_json(json_file, rows, records)
+    for plan in plans:
+        console.print(escape(f"Episodes: {plan.folder}"), soft_wrap=True)
+    console.print(escape(f"Next: handful report {shlex.quote(str(run))}"), soft_wrap=True)
+
+
+def report(
+    run: Annotated[
+        Path,
+        typer.Argument(help="A run that was benchmarked, or a folder of runs.", show_default=False),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The page to write; RUN/report.html if left out. Markdown goes beside."),
+    ] = None,
+    pictures: Annotated[
+        bool,
+        typer.Option(help="Draw scenes with sampled poses and the key field; takes a minute."),
+    ] = True,
+) -> None:
+    """Write one page about a run: results next to the paper's, training, pictures, failures.
+
+    Example: `handful report runs/mug`
+    """
+    from handful.bench import write_report
+
+    page = out or run / "report.html"
+    if page.suffix.lower() != ".html":
+        raise OptionError(f"{page}: the report is written as .html (and .md beside it).")
+    with console.status("Writing the report") as status:
+        written = write_report(run, page, pictures, lambda what: status.update(escape(what)))
+    console.print(escape(f"Report: {written}"), soft_wrap=True)
+    console.print(escape(f"Markdown: {written.with_suffix('.md')}"), soft_wrap=True)
+
+
+# --- progress and tables -----------------------------------------------------------------------
+
+
+def run_with_progress(plan: BenchPlan, crew: object, fresh: bool = False) -> list[EpisodeRecord]:
+    """Run a plan with a progress bar."""
+    from handful.bench import Crew, run_bench
+
+    assert isinstance(crew, Crew)
+    with _progress(plan.task, len(plan.setups) * len(plan.seeds)) as tell:
+        return run_bench(plan, crew, tell, fresh)
+
+
+@contextmanager
+def _progress(task: str, total: int) -> Iterator[Callable[[EpisodeRecord, int, int], None]]:
+    """A bar with successes so far and the time left."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        line = bar.add_task(task, total=total, told="")
+        good = bad = 0
+
+        def tell(record: EpisodeRecord, done: int, of: int) -> None:
+            nonlocal good, bad
+            good, bad = good + record.success, bad + (record.counts and not record.success)
+            if not record.success:
+                what = f"{record.setup}, seed {record.seed}: {record.failure.value or 'failed'}"
+                bar.console.print(escape(f"{record.task}, {what} ({record.reason})"))
+            bar.update(line, completed=done, total=of, told=f"{good} succeeded, {bad} failed")
+
+        yield tell
+
+
+def show_table(records: Sequence[EpisodeRecord]) -> list[Summary]:
+    """Print a table of success rates for each task, and the reasons of failures."""
+    from handful.bench import table_of
+
+    rows = table_of(records)
+    for task in dict.fromkeys(row.task for row in rows):
+        console.print(_table([row for row in rows if row.task == task], task))
+    console.print("In brackets: the paper. Below each rate: its 95% interval.")
+    for row in rows:
+        for kind, count in row.failures:
+            console.print(escape(f"{row.task}, {row.setup}: {count} x {kind}"))
+        if row.void:
+            console.print(f"{row.task}, {row.setup}: {row.void} episodes could not begin.")
+    return rows
+
+
+def _table(rows: Sequence[Summary], task: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=f"Success: {task}", title_justify="left", box=SIMPLE_HEAD)
+    for name in ("setup", "n", "pick", "place", "total", "seconds", "skipped"):
+        table.add_column(name)
+    for row in rows:
+        paper = row.paper
+        table.add_row(
+            row.setup, str(row.total.trials),
+            _rate(row.pick, paper.pick if paper else None),
+            _rate(row.place, paper.place if paper else None),
+            _rate(row.total, paper.total if paper else None),
+            f"{_number(row.pick_seconds, 2)}+{_number(row.place_seconds, 2)}",
+            f"{_number(row.pick_skips, 1)}+{_number(row.place_skips, 1)}",
+        )  # fmt: skip
+    return table
+
+
+def _rate(rate: Rate, paper: float | None) -> str:
+    if rate.value is None:
+        return "-"
+    low, high = rate.interval
+    beside = "" if paper is None else f" ({paper:.2f})"
+    return f"[bold]{rate.value:.2f}[/bold]{beside}\n{low:.2f}-{high:.2f}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _write_json(path: Path, rows: Sequence[Summary], records: Sequence[EpisodeRecord]) -> None:
+    content = {
+        "format": "handful-bench",
+        "version": 1,
+        "table": [
+            {
+                **asdict(row),
+                "paper": None if row.paper is None else row.paper._asdict(),
+                **{
+                    name: {**asdict(rate), "rate": rate.value, "interval": rate.interval}
+                    for name, rate in (
+                        ("pick", row.pick), ("place", row.place), ("total", row.total),
+                    )
+                },
+            }
+            for row in rows
+        ],
+        "episodes": [json.loads(record.to_json()) for record in records],
+    }  # fmt: skip
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"{path}: cannot be written: {error.strerror}.") from error
+    atomic_write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    console.print(escape(f"Table and episodes: {path}"), soft_wrap=True)
+
+
+def _tell_meshes(folder: Path, tasks: Sequence[str]) -> None:
+    """Read meshes once, before the workers do, and say which cannot be used."""
+    from handful.apps.sim_commands import load_meshes
+
+    for task in tasks:
+        load_meshes(folder, task)

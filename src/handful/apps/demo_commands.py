@@ -1,0 +1,212 @@
+"""Commands that go the whole way: `handful demo` and `handful curve`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from handful.apps.bench_commands import RayAddress, Workers, run_with_progress, show_table
+from handful.apps.learn_commands import training_progress
+from handful.errors import OptionError
+
+if TYPE_CHECKING:
+    from handful.demos import DemoSet
+    from handful.sim import Task
+
+console = Console(emoji=False)
+
+DEMONSTRATIONS = 10
+FIRST_SEED = 20_000
+"""Of the demo's episodes: for evaluation, and apart from those that the benchmark begins with."""
+
+Steps = Annotated[
+    int | None, typer.Option(min=1, help="Training steps, fewer than usual: for a quick look.")
+]
+TrainingSeed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command()(demo)
+    app.command()(curve)
+
+
+def demo(
+    task: Annotated[str, typer.Option(help="mug, bowl or bottle.")] = "mug",
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("out/demo"),
+    seed: TrainingSeed = 0,
+    episodes: Annotated[int, typer.Option(min=1, max=10_000, help="To run at the end.")] = 20,
+    steps: Steps = None,
+    workers: Workers = None,
+) -> None:
+    """Go the whole way: demonstrate, train, let the robot try what it never saw, report.
+
+    An oracle shows the simulated robot the task ten times. A pick and a place model are trained
+    on that and nothing else. Then the robot gets unseen objects, half of them lying, at any height,
+    among things that distract. What is done already is not done again.
+
+    Example: `handful demo --out out/demo`
+
+    Example: `handful demo --task bowl`
+    """
+    from handful.bench import BenchPlan, Crew, episode_seeds, note_command, write_report
+    from handful.sim import Setup, task_named
+
+    start = time.monotonic()
+    chosen = task_named(task)
+    run = out / (chosen.name if seed == 0 else f"{chosen.name}-{seed}")
+    console.rule(f"1 of 4: {DEMONSTRATIONS} demonstrations of the task {chosen.name!r}")
+    demos = _demonstrated(chosen, run / "demos", seed)
+    console.rule("2 of 4: training")
+    train_run(demos, run / "demos", run, seed, steps)
+    console.rule(f"3 of 4: {episodes} episodes with unseen objects, poses and distractors")
+    seeds = episode_seeds(FIRST_SEED, episodes)
+    plan = BenchPlan(run, chosen.name, (Setup.ALL.value,), seeds, stills=True)
+    note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
+    records = run_with_progress(plan, Crew(workers or min(2, os.cpu_count() or 1)))
+    console.rule("4 of 4: the report")
+    with console.status("Drawing") as status:
+        page = write_report(run, run / "report.html", tell=lambda what: status.update(what))
+    (row,) = show_table(records)
+    minutes = (time.monotonic() - start) / 60
+    _say(
+        f"\nWhat happened, in {minutes:.0f} minutes: a robot was shown {DEMONSTRATIONS} times how "
+        f"to do the task {chosen.name!r}, always with the same kind of object, standing on the "
+        "table. A pick model and a place model learned from that alone. Then it met objects it "
+        f"had never seen, lying or standing, among distractors: it picked "
+        f"{row.pick.successes} of {row.pick.trials} and finished the task with "
+        f"{row.total.successes}."
+    )
+    _say(f"\nLook at it: {page} (open it in a browser)")
+    _say("\nWhat to try next:")
+    others = [name for name in ("mug", "bowl", "bottle") if name != chosen.name]
+    for line in (
+        f"handful demo --task {others[0]}",
+        f"handful bench {chosen.name} --run {shlex.quote(str(run))} --setup "
+        "trained,instances,poses,distractors,all --workers 2",
+        f"handful curve {chosen.name} --demos {shlex.quote(str(run / 'demos'))} "
+        f"--run {shlex.quote(str(run))}",
+        "handful import --help        # your own recordings",
+    ):
+        _say(f"  {line}")
+
+
+def curve(
+    task: Annotated[str, typer.Argument(help="mug, bowl or bottle.", show_default=False)],
+    demos: Annotated[Path, typer.Option(help="A demonstration folder.", show_default=False)],
+    run: Annotated[
+        Path,
+        typer.Option(
+            "--run", help="Models and results go into its folder curve.", show_default=False
+        ),
+    ],
+    sizes: Annotated[str, typer.Option(help="Numbers of demonstrations.")] = "1,3,5,10",
+    setup: Annotated[
+        str, typer.Option(help="trained, instances, poses, distractors or all.")
+    ] = "all",
+    episodes: Annotated[int, typer.Option(min=1, max=100_000, help="For each.")] = 50,
+    first_episode: Annotated[
+        int, typer.Option("--first-episode", min=0, help="Seed of the first episode.")
+    ] = 10_000,
+    seed: TrainingSeed = 0,
+    steps: Steps = None,
+    workers: Workers = None,
+    ray: RayAddress = None,
+) -> None:
+    """Train on the first 1, 3, 5, 10 demonstrations, and see how success grows.
+
+    The same command again goes on where it stopped; `handful report` draws the curve.
+
+    Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
+    """
+    from handful.bench import (
+        BenchPlan,
+        Crew,
+        check_sizes,
+        curve_run,
+        episode_seeds,
+        first_demos,
+        note_command,
+        table_of,
+    )
+    from handful.demos import load_demos
+    from handful.sim import Setup, task_named
+
+    name, kind = task_named(task).name, Setup.named(setup).value
+    counts = _numbers(sizes)
+    check_sizes(counts)
+    loaded = load_demos(demos)
+    sets = {count: first_demos(loaded, count) for count in counts}
+    seeds = episode_seeds(first_episode, episodes)
+    rows = {}
+    for count, some in sets.items():
+        console.rule(f"{count} of {len(loaded)} demonstrations")
+        folder = curve_run(run, count)
+        train_run(some, demos, folder, seed, steps)
+        plan = BenchPlan(folder, name, (kind,), seeds)
+        note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
+        (rows[count],) = table_of(run_with_progress(plan, Crew(workers, ray)))
+    for count, row in rows.items():
+        low, high = row.total.interval
+        _say(
+            f"{count:3d} demonstrations: pick {row.pick}, place {row.place}, total {row.total} "
+            f"(95%: {low:.2f} to {high:.2f})"
+        )
+    _say(f"Next: handful report {shlex.quote(str(run))}")
+
+
+def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | None) -> None:
+    """Train what is missing of a run's pick and place model."""
+    from handful.learning import RunFolder, pick_recipe, place_recipe, train_in_folder
+
+    for kind, recipe in (("pick", pick_recipe), ("place", place_recipe)):
+        with training_progress(kind) as report:
+            wanted = recipe(demos, seed=seed, steps=steps)
+            train_in_folder(demos, wanted, run, resume=True, report=report)
+    RunFolder(run).note(
+        demonstrations={"folder": str(source), "count": len(demos)},
+        options={"seed": seed},
+        command=shlex.join(["handful", *sys.argv[1:]]),
+    )
+
+
+def _demonstrated(task: Task, folder: Path, seed: int) -> DemoSet:
+    """The demonstrations in a folder, or new ones."""
+    from rich.progress import Progress
+
+    from handful.demos import load_demos, picture_of_demos, save_demos
+    from handful.sim import collect_demos
+
+    if not folder.exists():
+        with Progress(console=console, transient=True) as progress:
+            bar = progress.add_task("demonstrating", total=DEMONSTRATIONS)
+            made = collect_demos(
+                task,
+                DEMONSTRATIONS,
+                seed,
+                on_progress=lambda done, reason: progress.update(bar, completed=done),
+            )
+        save_demos(made, folder)
+        with console.status("Drawing"):
+            picture_of_demos(made).save(folder / "demos.png")
+    _say(f"Demonstrations: {folder}")
+    return load_demos(folder)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError as error:
+        raise OptionError(f"--sizes {text!r}: need numbers like 1,3,5,10.") from error
+
+
+def _say(text: str) -> None:
+    console.print(escape(text), soft_wrap=True, highlight=False)

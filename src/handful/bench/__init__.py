@@ -1,0 +1,36 @@
+"""The benchmark: policies in the simulated world, success rates, and the report."""
+
+from ._bench import BenchPlan as BenchPlan
+from ._bench import Crew as Crew
+from ._bench import note_command as note_command
+from ._bench import run_bench as run_bench
+from ._bench import table_of as table_of
+from ._collision import SceneSurface as SceneSurface
+from ._curve import CurvePoint as CurvePoint
+from ._curve import check_sizes as check_sizes
+from ._curve import curve_run as curve_run
+from ._curve import first_demos as first_demos
+from ._episode import SAMPLES as SAMPLES
+from ._episode import Look as Look
+from ._episode import Watcher as Watcher
+from ._episode import run_episode as run_episode
+from ._errors import BenchError as BenchError
+from ._policies import Policy as Policy
+from ._policies import PolicyMaker as PolicyMaker
+from ._policies import PoseModel as PoseModel
+from ._policies import policy_maker as policy_maker
+from ._record import EpisodeRecord as EpisodeRecord
+from ._record import Failure as Failure
+from ._record import StepRecord as StepRecord
+from ._report import write_report as write_report
+from ._results import curve_of as curve_of
+from ._seeds import DEVELOPMENT as DEVELOPMENT
+from ._seeds import EVALUATION as EVALUATION
+from ._seeds import episode_seeds as episode_seeds
+from ._seeds import kind_of_seeds as kind_of_seeds
+from ._statistics import Rate as Rate
+from ._statistics import Summary as Summary
+from ._statistics import summarise as summarise
+from ._store import Conditions as Conditions
+from ._store import EpisodeStore as EpisodeStore
+from ._store import read_episodes as read_episodes

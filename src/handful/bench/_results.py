@@ -1,0 +1,163 @@
+"""All that a run's folder tells: what was trained, and how it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from handful._strict_json import read_json, read_json_lines
+from handful.bench._bench import COMMANDS, FOLDER, failure_picture
+from handful.bench._curve import CURVE, CurvePoint
+from handful.bench._errors import BenchError
+from handful.bench._record import EpisodeRecord
+from handful.bench._seeds import EVALUATION, kind_of_seeds
+from handful.bench._statistics import Summary, summarise
+from handful.bench._store import Conditions, read_episodes
+
+
+@dataclass(frozen=True)
+class Result:
+    """The episodes of one file of which the report speaks.
+
+    Attributes:
+        path: The file.
+        conditions: What they have in common.
+        records: Those on evaluation seeds if there are any, else all.
+    """
+
+    path: Path
+    conditions: Conditions
+    records: tuple[EpisodeRecord, ...]
+
+    @property
+    def summary(self) -> Summary:
+        """Their row of the table."""
+        return summarise(self.records)
+
+    @property
+    def label(self) -> str:
+        """The setup, and what else is special."""
+        words = [self.conditions.setup]
+        if self.conditions.objects:
+            words.append(f"meshes {self.conditions.objects.split(' ')[0]}")
+        if self.conditions.policy != "model":
+            words.append(self.conditions.policy)
+        return ", ".join(words)
+
+    @property
+    def kind_of_seeds(self) -> str:
+        """What its seeds may be used for."""
+        seeds = [record.seed for record in self.records]
+        return kind_of_seeds(range(min(seeds), max(seeds) + 1))
+
+    @property
+    def failures(self) -> list[EpisodeRecord]:
+        """The episodes that failed."""
+        return [record for record in self.records if record.counts and not record.success]
+
+    def picture_of(self, record: EpisodeRecord) -> Path:
+        """Where the picture of a failed episode is, if one was made."""
+        return failure_picture(self.path, record.seed)
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """A run.
+
+    Attributes:
+        folder: The run's folder.
+        results: Of its benchmark, by task and setup.
+        training: What `run.json` says; empty if it is not there.
+        commands: Of the benchmark, as they were given.
+        curve: Its learning curve; empty if there is none.
+    """
+
+    folder: Path
+    results: tuple[Result, ...]
+    training: dict[str, Any]
+    commands: tuple[dict[str, Any], ...]
+    curve: tuple[CurvePoint, ...]
+
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the tasks that were run."""
+        names = {result.conditions.task for result in self.results}
+        return sorted(names | {point.summary.task for point in self.curve})
+
+    def training_log(self, step: str) -> list[dict[str, Any]]:
+        """One entry for each training step of `pick` or `place`; empty if there is no log."""
+        path = self.folder / f"{step}.log.jsonl"
+        entries = read_json_lines(path) if path.is_file() else []
+        return [value for _, value in entries if isinstance(value, dict)]
+
+
+_ORDER = ("trained", "instances", "poses", "distractors", "all")
+
+
+def read_runs(folder: Path) -> list[RunResults]:
+    """The run in a folder, or the runs in its folders.
+
+    Raises:
+        BenchError: No run there was benchmarked.
+    """
+    if _was_benchmarked(folder):
+        return [read_run(folder)]
+    below = sorted(folder.iterdir()) if folder.is_dir() else []
+    runs = [read_run(one) for one in below if _was_benchmarked(one)]
+    if not runs:
+        raise BenchError(
+            f"{folder}: holds no results; run the benchmark first: handful bench TASK --run "
+            f"{folder}"
+        )
+    return runs
+
+
+def read_run(folder: Path) -> RunResults:
+    """The run in a folder.
+
+    Raises:
+        BenchError: It was not benchmarked.
+        FileFormatError: A file is not what it should be.
+    """
+    results = []
+    for path in sorted((folder / FOLDER).glob("*.jsonl")):
+        if path.name == COMMANDS:
+            continue
+        conditions, records = read_episodes(path)
+        judged = [record for record in records if record.seed in EVALUATION]
+        if records:
+            results.append(Result(path, conditions, tuple(judged or records)))
+    curve = curve_of(folder)
+    if not results and not curve:
+        raise BenchError(f"{folder / FOLDER}: holds no finished episode.")
+    results.sort(key=lambda one: (one.conditions.task, _rank(one.conditions.setup), one.path.name))
+    summary = folder / "run.json"
+    training = read_json(summary) if summary.is_file() else {}
+    commands = folder / FOLDER / COMMANDS
+    given = read_json_lines(commands) if commands.is_file() else []
+    return RunResults(
+        folder,
+        tuple(results),
+        training if isinstance(training, dict) else {},
+        tuple(value for _, value in given if isinstance(value, dict)),
+        tuple(curve),
+    )
+
+
+def curve_of(run: Path) -> list[CurvePoint]:
+    """The points of a run's learning curve that were benchmarked, by number of demonstrations."""
+    points = []
+    for folder in sorted((run / CURVE).glob("demos-*")):
+        number = folder.name.removeprefix("demos-")
+        if number.isdigit() and _was_benchmarked(folder):
+            points.append(CurvePoint(int(number), read_run(folder).results[-1].summary))
+    return points
+
+
+def _was_benchmarked(folder: Path) -> bool:
+    return (folder / FOLDER).is_dir() or (folder / CURVE).is_dir()
+
+
+def _rank(setup: str) -> int:
+    return _ORDER.index(setup) if setup in _ORDER else len(_ORDER)
