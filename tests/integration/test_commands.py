@@ -30,6 +30,8 @@ def test_version_and_help_answer_without_loading_torch():
     "command",
     [
         "sample",
+        "train",
+        "infer",
         "show",
         "demo",
         "bench",
@@ -38,7 +40,7 @@ def test_version_and_help_answer_without_loading_torch():
         "import edf",
         "import npz",
         "import clouds",
-    ],  # fmt: skip
+    ],
 )
 def test_help_has_an_example(command, run):
     result = run(*command.split(), "--help")
