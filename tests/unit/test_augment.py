@@ -14,6 +14,7 @@ from handful.demos import (
     jitter_colors,
     jitter_points,
     perturb_poses,
+    turn_colors,
     visible_from,
 )
 from handful.errors import OptionError
@@ -112,3 +113,21 @@ def test_a_flat_cloud_has_no_hidden_side():
 def test_impossible_strengths_are_refused(values):
     with pytest.raises(OptionError, match="augmentation"):
         Augmentation(**values)
+
+
+def test_turned_colours_keep_their_distances_and_lose_their_hue():
+    """Dark colours near middle grey are not cut off, so an orthogonal matrix shows exactly."""
+    cloud = small_cloud(count=200)
+    near_grey = PointCloud(cloud.points, 0.4 + 0.2 * cloud.require_colors())
+    before = near_grey.require_colors() - 0.5
+    means = []
+    for seed in range(300):
+        after = turn_colors(near_grey, rng(seed)).require_colors() - 0.5
+        np.testing.assert_allclose(after @ after.T, before @ before.T, atol=1e-6)
+        means.append(after[0] / np.linalg.norm(after[0]))
+    assert np.linalg.norm(np.mean(means, axis=0)) < 0.2
+    always = Augmentation(recolor=1.0).apply_to_cloud(near_grey, 0)
+    assert not np.allclose(always.require_colors(), near_grey.require_colors())
+    assert Augmentation(recolor=0.0).apply_to_cloud(near_grey, 0).require_colors() == pytest.approx(
+        near_grey.require_colors()
+    )

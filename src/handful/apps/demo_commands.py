@@ -169,7 +169,7 @@ def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | N
 
     for kind, recipe in (("pick", pick_recipe), ("place", place_recipe)):
         with training_progress(kind) as report:
-            wanted = recipe(demos, seed=seed, steps=steps)
+            wanted = recipe(demos, vary_colors=True, seed=seed, steps=steps)
             train_in_folder(demos, wanted, run, resume=True, report=report)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},

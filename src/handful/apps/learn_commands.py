@@ -22,7 +22,6 @@ from handful.errors import OptionError, unknown_name_message
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from handful.demos import DemoSet
     from handful.learning import RankedPoses, StepReport, TrainedModel
 
 console = Console(emoji=False)
@@ -49,6 +48,12 @@ def train(
     descriptor: Annotated[
         str, typer.Option(help="Types of the descriptors; 0 alone is the paper's ablation.")
     ] = "0,1,2,3",
+    vary_colors: Annotated[
+        bool,
+        typer.Option(
+            "--vary-colors", help="Objects come in any colour: learn shapes and not colours."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Optimiser steps, instead of the preset's.")
@@ -70,7 +75,7 @@ def train(
     Example: `handful train out/mug --out runs/mug --step place --resume`
     """
     from handful.demos import load_demos
-    from handful.learning import RunFolder
+    from handful.learning import RunFolder, pick_recipe, place_recipe, train_in_folder
 
     kinds = STEPS if step == "both" else (step,)
     if not set(kinds) <= set(STEPS):
@@ -81,37 +86,28 @@ def train(
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
     with _process_group() as first:
         for kind in kinds:
-            _train_one(kind, loaded, out, preset, types, steps, seed, resume, overwrite, first)
+            make = pick_recipe if kind == "pick" else place_recipe
+            recipe = make(
+                loaded, preset=preset, types=types, vary_colors=vary_colors, steps=steps, seed=seed
+            )
+            with training_progress(kind, shown=first) as report:
+                train_in_folder(
+                    loaded, recipe, out, resume=resume, overwrite=overwrite, report=report
+                )
         if not first:
             return
         RunFolder(out).note(
             demonstrations={"folder": str(demos), "count": len(loaded)},
-            options={"preset": preset, "descriptor": descriptor, "seed": seed},
+            options={
+                "preset": preset,
+                "descriptor": descriptor,
+                "vary_colors": vary_colors,
+                "seed": seed,
+            },
             command=shlex.join(["handful", *sys.argv[1:]]),
         )
     look = shlex.join(["handful", "infer", str(out / kinds[0]), "SCENE.ply"])
     console.print(escape(f"Trained: {out}. Use it: {look}"), soft_wrap=True)
-
-
-def _train_one(
-    kind: str,
-    demos: DemoSet,
-    out: Path,
-    preset: str,
-    types: list[int],
-    steps: int | None,
-    seed: int,
-    resume: bool,
-    overwrite: bool,
-    first: bool,
-) -> None:
-    from handful.learning import pick_recipe, place_recipe, train_in_folder
-
-    recipe = (pick_recipe if kind == "pick" else place_recipe)(
-        demos, preset=preset, types=types, steps=steps, seed=seed
-    )
-    with training_progress(kind, shown=first) as report:
-        train_in_folder(demos, recipe, out, resume=resume, overwrite=overwrite, report=report)
 
 
 class ProgressReport:

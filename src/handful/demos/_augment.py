@@ -35,6 +35,8 @@ class Augmentation:
         point_dropout: The largest share of points to leave out; the share is drawn from 0 to it.
         view_dropout: Probability that one of `views` virtual cameras is taken away.
         views: How many virtual cameras `drop_view` imagines around the cloud.
+        recolor: Probability that all colours are turned to others, for tasks whose objects come in
+            other colours than the demonstrated ones.
     """
 
     target_angle: float = 0.0
@@ -44,6 +46,7 @@ class Augmentation:
     point_dropout: float = 0.0
     view_dropout: float = 0.0
     views: int = 4
+    recolor: float = 0.0
 
     def __post_init__(self) -> None:
         for name, most in (
@@ -51,6 +54,7 @@ class Augmentation:
             ("target_distance", 1.0),
             ("point_jitter", 1.0),
             ("color_jitter", 1.0),
+            ("recolor", 1.0),
             ("point_dropout", 0.99),
             ("view_dropout", 1.0),
         ):
@@ -74,7 +78,11 @@ class Augmentation:
             cloud = drop_view(cloud, self.views, rng)
         cloud = drop_points(cloud, rng.uniform(0.0, self.point_dropout), rng)
         cloud = jitter_points(cloud, self.point_jitter, rng)
-        return jitter_colors(cloud, self.color_jitter, rng) if cloud.has_colors else cloud
+        if not cloud.has_colors:
+            return cloud
+        if self.recolor > 0 and rng.uniform() < self.recolor:
+            cloud = turn_colors(cloud, rng)
+        return jitter_colors(cloud, self.color_jitter, rng)
 
 
 def perturb_poses(
@@ -114,6 +122,18 @@ def jitter_colors(cloud: PointCloud, std: float, rng: np.random.Generator) -> Po
     colors = cloud.require_colors()
     noise = rng.normal(0.0, std, (1, 3)) + rng.normal(0.0, std, colors.shape)
     changed = (colors + noise).clip(0.0, 1.0).astype(colors.dtype)
+    return PointCloud._trusted(cloud.points, changed, cloud.dropped)
+
+
+def turn_colors(cloud: PointCloud, rng: np.random.Generator) -> PointCloud:
+    """All colours turned or mirrored about middle grey by one random orthogonal matrix.
+
+    What had one colour still has one, and another than its neighbours; which one says nothing.
+    """
+    turn, upper = np.linalg.qr(rng.normal(size=(3, 3)))
+    turn = turn * np.sign(np.diag(upper))  # uniform over O(3)
+    colors = cloud.require_colors()
+    changed = ((colors - 0.5) @ turn + 0.5).clip(0.0, 1.0).astype(colors.dtype)
     return PointCloud._trusted(cloud.points, changed, cloud.dropped)
 
 

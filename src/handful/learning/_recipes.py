@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from handful.demos import DemoSet
+from handful.demos import Augmentation, DemoSet
 from handful.errors import OptionError, unknown_name_message
 from handful.learning._negatives import SampledNegatives
-from handful.learning._objectives import PickObjective, PlaceObjective
+from handful.learning._objectives import DEFAULT_AUGMENTATION, PickObjective, PlaceObjective
 from handful.learning._schedule import Schedule
 from handful.learning._trained import SearchConfig
 from handful.learning._trainer import TrainingConfig
@@ -21,6 +21,9 @@ CHANNELS = (16, 8, 4, 4)
 """Channels of each type of a descriptor."""
 
 ALL_TYPES = (0, 1, 2, 3)
+
+RECOLORED = 0.8
+"""Share of the training scenes whose colours are changed when colours say nothing."""
 
 _ABOVE_TIP = 0.005
 """The pick model's query point is so far above the finger tips, metres: between the fingers."""
@@ -48,6 +51,7 @@ def pick_recipe(
     *,
     preset: str = "fast",
     types: Sequence[int] = ALL_TYPES,
+    vary_colors: bool = False,
     steps: int | None = None,
     seed: int = 0,
 ) -> Recipe:
@@ -57,6 +61,7 @@ def pick_recipe(
         demos: What it will learn from; colours are used if all clouds have them.
         preset: One of `PRESETS`.
         types: Which types the descriptors hold; (0,) is the paper's ablation.
+        vary_colors: Objects will come in other colours than the demonstrated ones, so learn shapes.
         steps: Optimiser steps, instead of the preset's.
         seed: The same seed gives the same model.
     """
@@ -68,12 +73,12 @@ def pick_recipe(
         query_positions=((0.0, 0.0, demos.gripper.tip - _ABOVE_TIP),),
         learn_positions=False,
     )
+    augmentation = _augmentation(vary_colors)
     if preset == "paper":
-        return Recipe(
-            model, PickObjective(negatives=SampledNegatives()), _paper_training(steps, seed)
-        )
+        objective = PickObjective(SampledNegatives(), augmentation)
+        return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 600, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
-    return Recipe(model, PickObjective(), training)
+    return Recipe(model, PickObjective(augmentation=augmentation), training)
 
 
 def place_recipe(
@@ -81,6 +86,7 @@ def place_recipe(
     *,
     preset: str = "fast",
     types: Sequence[int] = ALL_TYPES,
+    vary_colors: bool = False,
     steps: int | None = None,
     seed: int = 0,
 ) -> Recipe:
@@ -94,12 +100,16 @@ def place_recipe(
         # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.
         queries=GraspQueryConfig(count=24, cluster_radius=0.015, steps=10, step_size=0.05),
     )
+    augmentation = _augmentation(vary_colors)
     if preset == "paper":
-        return Recipe(
-            model, PlaceObjective(negatives=SampledNegatives()), _paper_training(steps, seed)
-        )
+        objective = PlaceObjective(SampledNegatives(), augmentation)
+        return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 300, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
-    return Recipe(model, PlaceObjective(), training)
+    return Recipe(model, PlaceObjective(augmentation=augmentation), training)
+
+
+def _augmentation(vary_colors: bool) -> Augmentation:
+    return replace(DEFAULT_AUGMENTATION, recolor=RECOLORED) if vary_colors else DEFAULT_AUGMENTATION
 
 
 def descriptor_channels(types: Sequence[int]) -> tuple[int, ...]:
