@@ -70,7 +70,7 @@ def test_confidence_is_high_with_the_target_and_low_without():
     curve = Confidence.between(np.array([3.0, 3.5, 4.0]), np.array([8.0, 9.0, 7.5]))
     assert curve.of(np.array([3.0, 3.5])).min() > 0.99
     assert curve.of(np.array([8.0, 9.0])).max() < 0.1
-    assert curve.threshold == pytest.approx(3.5 + 0.7 * 4.5)
+    assert curve.threshold == pytest.approx(3.5 + 0.7 * (7.75 - 3.5))
 
 
 def test_confidence_is_undecided_when_energies_overlap():

@@ -55,13 +55,14 @@ class Confidence:
         """The curve from the best energies of training scenes with and without their target.
 
         A model knows its training scenes by heart and gives them lower energies than new ones. So
-        the threshold is not half of the way from the one kind to the other but `TOWARDS_WITHOUT`.
+        the threshold is not half of the way from the one kind to the other but `TOWARDS_WITHOUT`;
+        and the other kind stands where the quarter begins that looks most like the target.
         Where the two kinds cannot be told apart, all confidences are about a half.
         """
         everything = np.concatenate([with_target, without])
         if not np.isfinite(everything).all() or not len(with_target) or not len(without):
             raise OptionError("a confidence curve needs finite energies with and without target.")
-        seen, empty = float(np.median(with_target)), float(np.median(without))
+        seen, empty = float(np.median(with_target)), float(np.quantile(without, 0.25))
         gap = empty - seen
         noise = max(float(with_target.std()), float(without.std()), 1e-6)
         if gap <= noise:
