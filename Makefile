@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 	bash scripts/setup $(VENV)
 	@touch $@
 
-demo: $(STAMP) ## the whole way on a sample that the project makes itself
+demo: $(STAMP) ## ten simulated demonstrations, training, 20 unseen episodes, a report
 	$(RUN)/handful demo --out out/demo
 
 test: $(STAMP) lint ## lint, format check, type check and every test
