@@ -76,7 +76,7 @@ def leak(count: int) -> float:
     before = memory()
     for seed in range(count):
         once(seed)
-        if (seed + 1) % 100 == 0:
+        if (seed + 1) % 50 == 0:
             print(f"  {seed + 1} episodes: {memory() - before:+.1f} MB", flush=True)
     return memory() - before
 
