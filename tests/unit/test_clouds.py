@@ -191,3 +191,10 @@ def test_half_precision_does_not_hold_metres():
 def test_numbers_whose_distance_overflows_are_not_metres():
     with pytest.raises(CloudScaleError, match="1e\\+308 from the origin"):
         PointCloud([[1e308, 0, 0], [-1e308, 0, 0]])
+
+
+def test_a_box_around_points_holds_them_with_a_margin():
+    points = np.array([[0.0, 1.0, 2.0], [0.5, -1.0, 2.5]])
+    box = Box.around(points, 0.1)
+    np.testing.assert_allclose([box.lower, box.upper], [[-0.1, -1.1, 1.9], [0.6, 1.1, 2.6]])
+    assert box.contains(points).all()

@@ -212,6 +212,12 @@ class Box:
                 f"a box needs lower < upper on each axis, finite; got {self.lower}, {self.upper}."
             )
 
+    @classmethod
+    def around(cls, points: Points, margin: float) -> Box:
+        """The smallest box that holds some points and `margin` metres more on every side."""
+        low, high = (points.min(axis=0) - margin).tolist(), (points.max(axis=0) + margin).tolist()
+        return cls((low[0], low[1], low[2]), (high[0], high[1], high[2]))
+
     def contains(self, points: Points) -> Bool[np.ndarray, "points"]:
         """Which points are inside, the faces included."""
         inside = (points >= np.asarray(self.lower)) & (points <= np.asarray(self.upper))

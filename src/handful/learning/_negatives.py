@@ -95,7 +95,7 @@ class LatticeNegatives:
     def lattice(self, points: Float[Tensor, "points 3"], generator: torch.Generator) -> PoseLattice:
         """A lattice around the points of a scene, shifted and turned at random."""
         return pose_lattice(
-            _box_around(points, self.reach),
+            Box.around(points.numpy(), self.reach),
             self.spacing,
             self.rotations,
             generator,
@@ -160,7 +160,7 @@ class SampledNegatives:
         generator: torch.Generator,
     ) -> Likelihood:
         """Contrast the poses with a new sample."""
-        workspace = _box_around(scene.points, self.margin)
+        workspace = Box.around(scene.points.numpy(), self.margin)
         drawn = self.sampler.sample(energy, workspace, self.count, generator)
         shares = torch.full((len(drawn),), 1.0 / len(drawn))
         if drawn.log_weights is not None:
@@ -204,8 +204,3 @@ def is_far(
     where = rotation_apply(rotation, positions.detach()) + translation[:, None]
     distance = torch.from_numpy(scene.index.distance(where.flatten(0, 1).cpu().numpy()))
     return (distance >= reach).unflatten(0, where.shape[:2]).to(positions.device)
-
-
-def _box_around(points: Float[Tensor, "points 3"], margin: float) -> Box:
-    low, high = (points.min(0).values - margin).tolist(), (points.max(0).values + margin).tolist()
-    return Box((low[0], low[1], low[2]), (high[0], high[1], high[2]))

@@ -240,9 +240,7 @@ def load_model(folder: str | Path) -> TrainedModel:
 
 def workspace(energy: MatchEnergy, margin: float) -> Box:
     """Where the query points of an energy may go: about the scene's points."""
-    points = _scene_points(energy)
-    low, high = (points.min(0).values - margin).tolist(), (points.max(0).values + margin).tolist()
-    return Box((low[0], low[1], low[2]), (high[0], high[1], high[2]))
+    return Box.around(_scene_points(energy).numpy(), margin)
 
 
 def evidence(
