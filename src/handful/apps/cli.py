@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.markup import escape
 
 import handful
-from handful._files import atomic_write_bytes
 from handful.apps import bench_commands, demo_commands, learn_commands, sim_commands
-from handful.errors import HandfulError, OptionError
+from handful.apps._pictures import check_picture_name, write_picture
+from handful.errors import HandfulError
 
 if TYPE_CHECKING:
     from handful.demos import DemoSet
@@ -228,17 +228,9 @@ def _describe(demos: DemoSet) -> None:
 def _draw(demos: DemoSet, picture: Path, most: int) -> None:
     from handful.demos import picture_of_demos
 
-    if picture.suffix.lower() not in (".png", ".jpg", ".jpeg"):
-        raise OptionError(f"{picture}: pictures are written as .png or .jpg.")
+    check_picture_name(picture)
     with console.status("Drawing"):
-        image = picture_of_demos(demos, max_demos=most)
-        content = io.BytesIO()
-        image.save(content, "PNG" if picture.suffix.lower() == ".png" else "JPEG")
-        try:
-            picture.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OptionError(f"{picture}: cannot be written: {error.strerror}.") from error
-        atomic_write_bytes(picture, content.getvalue())
+        write_picture(picture_of_demos(demos, max_demos=most), picture)
     console.print(escape(f"Picture: {picture}"), soft_wrap=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shlex
@@ -16,12 +15,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from handful._files import atomic_write_bytes, atomic_write_text
+from handful._files import atomic_write_text
+from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import OptionError, unknown_name_message
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
-
     from handful.learning import RankedPoses, StepReport, TrainedModel
 
 console = Console(emoji=False)
@@ -189,8 +187,8 @@ def infer(
     from handful.clouds import read_cloud
     from handful.learning import load_model
 
-    if picture is not None and picture.suffix.lower() not in (".png", ".jpg", ".jpeg"):
-        raise OptionError(f"{picture}: pictures are written as .png or .jpg.")
+    if picture is not None:
+        check_picture_name(picture)
     kind = "pick" if grasp is None else "place"
     folder = run / kind if (run / kind).is_dir() else run
     model = load_model(folder)
@@ -223,17 +221,6 @@ def infer(
         console.print(escape(f"Picture: {picture}"), soft_wrap=True)
     if not poses.found:
         raise typer.Exit(NOTHING_FOUND)
-
-
-def write_picture(image: Image, path: Path) -> None:
-    """Write a picture whole or not at all; the folder is made when missing."""
-    content = io.BytesIO()
-    image.save(content, "PNG" if path.suffix.lower() == ".png" else "JPEG")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"{path}: cannot be written: {error.strerror}.") from error
-    atomic_write_bytes(path, content.getvalue())
 
 
 def _tell(poses: RankedPoses, rows: int = 5) -> None:
