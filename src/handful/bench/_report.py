@@ -220,7 +220,8 @@ def _training(run: RunResults, name: str) -> list[Block]:
         Heading(f"Training{name}"),
         Paragraph(
             "Each point is one step; the strong lines are running medians. Training works when "
-            "the energy of demonstrated poses falls below that of the poses that compete with them."
+            "the energy of demonstrated poses comes near that of all poses that compete with them, "
+            "taken together as a soft minimum: the gap between the two is about the loss."
         ),
         Gallery(tuple(charts)),
     ]
