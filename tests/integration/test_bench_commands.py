@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("mujoco")
 
-from handful.apps import bench_commands, demo_commands
+from handful.apps import bench_commands, demo_commands, learn_commands
 from handful.bench import (
     BenchError,
     BenchPlan,
@@ -36,6 +36,7 @@ from samples import small_demos
 app = typer.Typer()
 bench_commands.register(app)
 demo_commands.register(app)
+learn_commands.register(app)
 runner = CliRunner()
 
 
@@ -287,11 +288,16 @@ def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path):
 
 @pytest.mark.slow
 def test_a_learning_curve_is_one_command(tmp_path):
-    made = run("curve", "bottle", "--demos", _collected(tmp_path), "--run", tmp_path / "run",
+    demos = _collected(tmp_path)
+    words = ("--out", tmp_path / "run", "--vary-colors", "--steps", 1)
+    assert run("train", demos, *words).exit_code == 0
+    made = run("curve", "bottle", "--demos", demos, "--run", tmp_path / "run",
                "--sizes", "1,2", "--setup", "trained", "--episodes", 1, "--first-episode", 2_000,
                "--steps", 1)  # fmt: skip
     assert made.exit_code == 0, made.output
     assert "2 demonstrations: pick" in made.output
+    trained = [path.name for path in (tmp_path / "run" / "curve").iterdir()]
+    assert trained == ["demos-001"], "the run itself has the models of two demonstrations"
     assert run("report", tmp_path / "run").exit_code == 0
     assert "Learning curve" in (tmp_path / "run" / "report.html").read_text()
 

@@ -1,6 +1,7 @@
 """The report's charts, pages and what it reads."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -164,6 +165,22 @@ def test_a_learning_curve_is_read_from_its_runs(tmp_path):
     ]
     page = write_report(tmp_path, tmp_path / "report.html", pictures=False).read_text()
     assert "Learning curve" in page
+
+
+def test_the_run_itself_is_a_point_of_its_learning_curve(tmp_path):
+    made_run(tmp_path)
+    content = json.loads((tmp_path / "run.json").read_text())
+    content["demonstrations"] = {"folder": "demos", "count": 7}
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    assert not read_run(tmp_path).curve
+    store = EpisodeStore(curve_run(tmp_path, 3) / "bench", CONDITIONS)
+    store.add(episode(10_000))
+    with_meshes = EpisodeStore(tmp_path / "bench", replace(CONDITIONS, objects="cups 0123"))
+    with_meshes.add(episode(10_000, placed=False))
+    run = read_run(tmp_path)
+    assert [point.demonstrations for point in run.curve] == [3, 7]
+    own = next(one for one in run.results if one.conditions == CONDITIONS)
+    assert run.curve[1].summary == own.summary
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

@@ -214,6 +214,21 @@ def test_type_0_alone_is_as_long_as_all_types():
         descriptor_channels(())
 
 
+def test_type_0_alone_has_query_points_enough_to_know_an_orientation(demos):
+    one = pick_recipe(demos).model
+    many = pick_recipe(demos, types=(0,)).model
+    assert isinstance(one, PickConfig)
+    assert isinstance(many, PickConfig)
+    (centre,) = one.query_positions
+    around = np.array(many.query_positions) - centre
+    assert len(around) == 10
+    np.testing.assert_allclose(np.linalg.norm(around, axis=1), 0.02)
+    assert np.linalg.matrix_rank(around, tol=1e-3) == 3
+    for make in (pick_recipe, place_recipe):
+        assert make(demos).objective.negatives.learn_weights
+        assert not make(demos, types=(0,)).objective.negatives.learn_weights
+
+
 # --- runs on disk -------------------------------------------------------------------------------
 
 

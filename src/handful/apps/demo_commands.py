@@ -19,6 +19,7 @@ from handful.errors import OptionError
 
 if TYPE_CHECKING:
     from handful.demos import DemoSet
+    from handful.learning import Recipe
     from handful.sim import Task
 
 console = Console(emoji=False)
@@ -123,7 +124,9 @@ def curve(
 ) -> None:
     """Train on the first 1, 3, 5, 10 demonstrations, and see how success grows.
 
-    The same command again goes on where it stopped; `handful report` draws the curve.
+    The same command again goes on where it stopped; `handful report` draws the curve. Models of
+    the run itself are used for the number of demonstrations that they were trained on
+    (`handful train --vary-colors` or `handful demo`, with the same seed).
 
     Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
     """
@@ -149,7 +152,7 @@ def curve(
     rows = {}
     for count, some in sets.items():
         console.rule(f"{count} of {len(loaded)} demonstrations")
-        folder = curve_run(run, count)
+        folder = run if _was_trained(run, some, seed, steps) else curve_run(run, count)
         train_run(some, demos, folder, seed, steps)
         plan = BenchPlan(folder, name, (kind,), seeds)
         note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
@@ -165,17 +168,33 @@ def curve(
 
 def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | None) -> None:
     """Train what is missing of a run's pick and place model."""
-    from handful.learning import RunFolder, pick_recipe, place_recipe, train_in_folder
+    from handful.learning import RunFolder, train_in_folder
 
-    for kind, recipe in (("pick", pick_recipe), ("place", place_recipe)):
-        with training_progress(kind) as report:
-            wanted = recipe(demos, vary_colors=True, seed=seed, steps=steps)
-            train_in_folder(demos, wanted, run, resume=True, report=report)
+    if _was_trained(run, demos, seed, steps):
+        return
+    for recipe in _recipes(demos, seed, steps):
+        with training_progress(recipe.kind) as report:
+            train_in_folder(demos, recipe, run, resume=True, report=report)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},
         options={"seed": seed},
         command=shlex.join(["handful", *sys.argv[1:]]),
     )
+
+
+def _recipes(demos: DemoSet, seed: int, steps: int | None) -> list[Recipe]:
+    from handful.learning import pick_recipe, place_recipe
+
+    return [
+        make(demos, vary_colors=True, seed=seed, steps=steps)
+        for make in (pick_recipe, place_recipe)
+    ]
+
+
+def _was_trained(run: Path, demos: DemoSet, seed: int, steps: int | None) -> bool:
+    from handful.learning import RunFolder
+
+    return all(RunFolder(run).holds(demos, recipe) for recipe in _recipes(demos, seed, steps))
 
 
 def _demonstrated(task: Task, folder: Path, seed: int) -> DemoSet:

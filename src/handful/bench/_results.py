@@ -134,14 +134,15 @@ def read_run(folder: Path) -> RunResults:
     results.sort(key=lambda one: (one.conditions.task, _rank(one.conditions.setup), one.path.name))
     summary = folder / "run.json"
     training = read_json(summary) if summary.is_file() else {}
+    training = training if isinstance(training, dict) else {}
     commands = folder / FOLDER / COMMANDS
     given = read_json_lines(commands) if commands.is_file() else []
     return RunResults(
         folder,
         tuple(results),
-        training if isinstance(training, dict) else {},
+        training,
         tuple(value for _, value in given if isinstance(value, dict)),
-        tuple(curve),
+        tuple(_with_the_run_itself(curve, results, training)),
     )
 
 
@@ -153,6 +154,18 @@ def curve_of(run: Path) -> list[CurvePoint]:
         if number.isdigit() and _was_benchmarked(folder):
             points.append(CurvePoint(int(number), read_run(folder).results[-1].summary))
     return points
+
+
+def _with_the_run_itself(
+    curve: list[CurvePoint], results: list[Result], training: dict[str, Any]
+) -> list[CurvePoint]:
+    """A curve with the models of the run, in the same setup, as one more point."""
+    count = training.get("demonstrations", {}).get("count")
+    if curve and isinstance(count, int) and count not in [one.demonstrations for one in curve]:
+        for result in results:
+            if result.conditions.is_plain and result.summary.setup == curve[0].summary.setup:
+                curve = [*curve, CurvePoint(count, result.summary)]
+    return sorted(curve, key=lambda one: one.demonstrations)
 
 
 def _was_benchmarked(folder: Path) -> bool:

@@ -44,6 +44,11 @@ class Conditions:
     handful: str = handful.__version__
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a model ran with the task's own objects."""
+        return self.policy == "model" and not self.objects
+
+    @property
     def file_name(self) -> str:
         """Where such episodes are kept."""
         words = [self.task, self.setup]

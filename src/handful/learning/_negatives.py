@@ -82,11 +82,15 @@ class LatticeNegatives:
         spacing: Distance of neighbouring positions, metres.
         rotations: Number of rotations.
         reach: Positions farther than this from every point of the scene are left out, metres.
+        learn_weights: Whether weights of query points are learned from how well each does alone.
+            Then one point wins in the end, which is well where one is enough, and wrong where only
+            several together know an orientation: with descriptors of type 0.
     """
 
     spacing: float = 0.02
     rotations: int = 300
     reach: float = 0.03
+    learn_weights: bool = True
 
     def __post_init__(self) -> None:
         if not (self.spacing > 0 and self.reach > 0 and self.rotations >= 1):
@@ -119,6 +123,8 @@ class LatticeNegatives:
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
         knows_nothing = math.log(len(lattice.positions) * len(lattice.rotations))
         weights = energy.queries.weights
+        if not self.learn_weights:
+            weights = weights.detach()
         loss = (torch.where(far, knows_nothing, losses).mean(0) * weights).sum()
         with torch.no_grad():
             target = float((at_target.mean(0) * weights).sum())

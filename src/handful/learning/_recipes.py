@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from handful.demos import Augmentation, DemoSet
 from handful.errors import OptionError, unknown_name_message
-from handful.learning._negatives import SampledNegatives
+from handful.learning._negatives import LatticeNegatives, Negatives, SampledNegatives
 from handful.learning._objectives import DEFAULT_AUGMENTATION, PickObjective, PlaceObjective
 from handful.learning._schedule import Schedule
 from handful.learning._trained import SearchConfig
@@ -28,6 +31,11 @@ RECOLORED = 0.8
 _ABOVE_TIP = 0.005
 """The pick model's query point is so far above the finger tips, metres: between the fingers."""
 
+_WITHOUT_ORIENTATION = 10
+"""Query points of a pick model whose descriptors have type 0 only, as in the paper's ablation."""
+_AROUND = 0.02
+"""They are so far from the one query point that other models have, metres."""
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -44,6 +52,11 @@ class Recipe:
     objective: PickObjective | PlaceObjective
     training: TrainingConfig
     search: SearchConfig = field(default_factory=SearchConfig)
+
+    @property
+    def kind(self) -> str:
+        """`pick` or `place`."""
+        return "pick" if isinstance(self.model, PickConfig) else "place"
 
 
 def pick_recipe(
@@ -70,15 +83,14 @@ def pick_recipe(
     model = PickConfig(
         encoder,
         descriptor=descriptor_channels(types),
-        query_positions=((0.0, 0.0, demos.gripper.tip - _ABOVE_TIP),),
+        query_positions=_pick_queries(demos.gripper.tip - _ABOVE_TIP, types),
         learn_positions=False,
     )
-    augmentation = _augmentation(vary_colors)
+    objective = PickObjective(_negatives(preset, types), _augmentation(vary_colors))
     if preset == "paper":
-        objective = PickObjective(SampledNegatives(), augmentation)
         return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 600, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
-    return Recipe(model, PickObjective(augmentation=augmentation), training)
+    return Recipe(model, objective, training)
 
 
 def place_recipe(
@@ -100,12 +112,37 @@ def place_recipe(
         # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.
         queries=GraspQueryConfig(count=24, cluster_radius=0.015, steps=10, step_size=0.05),
     )
-    augmentation = _augmentation(vary_colors)
+    objective = PlaceObjective(_negatives(preset, types), _augmentation(vary_colors))
     if preset == "paper":
-        objective = PlaceObjective(SampledNegatives(), augmentation)
         return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 300, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
-    return Recipe(model, PlaceObjective(augmentation=augmentation), training)
+    return Recipe(model, objective, training)
+
+
+def _negatives(preset: str, types: Sequence[int]) -> Negatives:
+    if preset == "paper":
+        return SampledNegatives()
+    return LatticeNegatives(learn_weights=_knows_orientation(types))
+
+
+def _pick_queries(height: float, types: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+    """Query points between the fingers, `height` metres from the gripper's origin.
+
+    One is enough if its descriptor knows an orientation. Else they lie around, evenly on a sphere.
+    """
+    if _knows_orientation(types):
+        return ((0.0, 0.0, height),)
+    number = np.arange(_WITHOUT_ORIENTATION)
+    z = 1.0 - (2.0 * number + 1.0) / _WITHOUT_ORIENTATION
+    angle = number * math.pi * (3.0 - math.sqrt(5.0))
+    ring = np.sqrt(1.0 - z**2)
+    around = _AROUND * np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1)
+    around[:, 2] += height
+    return tuple(tuple(row) for row in around.tolist())
+
+
+def _knows_orientation(types: Sequence[int]) -> bool:
+    return any(degree > 0 for degree in types)
 
 
 def _augmentation(vary_colors: bool) -> Augmentation:

@@ -78,6 +78,12 @@ class RunFolder:
             content[name] = merged
         atomic_write_text(self.path / SUMMARY, json.dumps(content, indent=2) + "\n")
 
+    def holds(self, demos: DemoSet, recipe: Recipe) -> bool:
+        """Whether the model that these demonstrations and this recipe lead to is there."""
+        kind = recipe.kind
+        trained = self.summary().get(kind, {}).get("fingerprint")
+        return self.model(kind).exists() and trained == fingerprint(demos, recipe)
+
     def curve(self, kind: str) -> list[dict[str, Any]]:
         """The training log as it was written."""
         file = self.log(kind)
@@ -106,7 +112,7 @@ def train_in_folder(
     """
     run = RunFolder(Path(folder))
     trainer = make_trainer(demos, recipe)
-    kind = str(trainer.model.kind)
+    kind = recipe.kind
     mark = fingerprint(demos, recipe)
     there = run.model(kind).exists() or run.checkpoint(kind).exists()
     if there and not (resume or overwrite):
