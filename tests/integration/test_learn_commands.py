@@ -39,7 +39,12 @@ def cloud(demos: Path, name: str) -> Path:
 def test_a_run_says_how_it_was_made(trained, demos):
     summary = RunFolder(trained).summary()
     assert summary["demonstrations"] == {"folder": str(demos), "count": 1}
-    options = {"preset": "fast", "descriptor": "0,1,2,3", "vary_colors": False, "seed": 0}
+    options = {
+        "preset": "fast",
+        "descriptor": "0,1,2,3",
+        "vary": "",
+        "seed": 0,
+    }
     assert summary["options"] == options
     assert summary["command"].startswith("handful train ")
     assert [line["step"] for line in RunFolder(trained).curve("place")] == [0, 1, 2]

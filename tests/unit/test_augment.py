@@ -115,19 +115,31 @@ def test_impossible_strengths_are_refused(values):
         Augmentation(**values)
 
 
-def test_turned_colours_keep_their_distances_and_lose_their_hue():
-    """Dark colours near middle grey are not cut off, so an orthogonal matrix shows exactly."""
+def test_turned_colours_keep_their_pattern_fade_and_lose_their_hue():
+    """Colours near middle grey are not cut off, so the matrix shows exactly."""
     cloud = small_cloud(count=200)
     near_grey = PointCloud(cloud.points, 0.4 + 0.2 * cloud.require_colors())
-    before = near_grey.require_colors() - 0.5
-    means = []
+    before = _about_mean(near_grey)
+    directions, strengths, means = [], [], []
     for seed in range(300):
-        after = turn_colors(near_grey, rng(seed)).require_colors() - 0.5
-        np.testing.assert_allclose(after @ after.T, before @ before.T, atol=1e-6)
-        means.append(after[0] / np.linalg.norm(after[0]))
-    assert np.linalg.norm(np.mean(means, axis=0)) < 0.2
+        changed = turn_colors(near_grey, rng(seed))
+        after = _about_mean(changed)
+        strength = np.linalg.norm(after) / np.linalg.norm(before)
+        np.testing.assert_allclose(after @ after.T, strength**2 * before @ before.T, atol=1e-6)
+        strengths.append(strength)
+        if strength > 0.01:
+            directions.append(after[0] / np.linalg.norm(after[0]))
+        means.append(changed.require_colors().mean(axis=0))
+    assert np.linalg.norm(np.mean(directions, axis=0)) < 0.2
+    np.testing.assert_allclose(np.quantile(strengths, [0.2, 0.5, 0.9]), [0, 0.25, 0.85], atol=0.1)
+    assert np.ptp(means, axis=0).min() > 0.7
     always = Augmentation(recolor=1.0).apply_to_cloud(near_grey, 0)
     assert not np.allclose(always.require_colors(), near_grey.require_colors())
     assert Augmentation(recolor=0.0).apply_to_cloud(near_grey, 0).require_colors() == pytest.approx(
         near_grey.require_colors()
     )
+
+
+def _about_mean(cloud: PointCloud) -> np.ndarray:
+    colors = cloud.require_colors().astype(np.float64)
+    return colors - colors.mean(axis=0)

@@ -199,6 +199,13 @@ def test_recipes_follow_the_demonstrations(demos):
     assert not pick_recipe(grey).model.encoder.use_colors
     for make in (pick_recipe, place_recipe):
         assert make(demos, steps=7, seed=5).training.steps == 7
+        plain = make(demos).objective
+        assert (plain.augmentation.recolor, plain.stretch.most, plain.clutter.most) == (0, 0, 0)
+        assert make(demos, vary=["colors"]).objective.augmentation.recolor > 0
+        assert make(demos, vary=["shapes"]).objective.stretch.most > 0
+        assert make(demos, vary=["clutter"]).objective.clutter.most > 0
+        with pytest.raises(OptionError, match="variation 'colours'"):
+            make(demos, vary=["colours"])
         assert make(demos, preset="paper").training.steps == 600
         with pytest.raises(OptionError, match="preset 'fats'"):
             make(demos, preset="fats")

@@ -126,7 +126,7 @@ def curve(
 
     The same command again goes on where it stopped; `handful report` draws the curve. Models of
     the run itself are used for the number of demonstrations that they were trained on
-    (`handful train --vary-colors` or `handful demo`, with the same seed).
+    (`handful train --vary all` or `handful demo`, with the same seed).
 
     Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
     """
@@ -177,17 +177,16 @@ def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | N
             train_in_folder(demos, recipe, run, resume=True, report=report)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},
-        options={"seed": seed},
+        options={"vary": "all", "seed": seed},
         command=shlex.join(["handful", *sys.argv[1:]]),
     )
 
 
 def _recipes(demos: DemoSet, seed: int, steps: int | None) -> list[Recipe]:
-    from handful.learning import pick_recipe, place_recipe
+    from handful.learning import VARIATIONS, pick_recipe, place_recipe
 
     return [
-        make(demos, vary_colors=True, seed=seed, steps=steps)
-        for make in (pick_recipe, place_recipe)
+        make(demos, vary=VARIATIONS, seed=seed, steps=steps) for make in (pick_recipe, place_recipe)
     ]
 
 

@@ -46,12 +46,14 @@ def train(
     descriptor: Annotated[
         str, typer.Option(help="Types of the descriptors; 0 alone is the paper's ablation.")
     ] = "0,1,2,3",
-    vary_colors: Annotated[
-        bool,
+    vary: Annotated[
+        str,
         typer.Option(
-            "--vary-colors", help="Objects come in any colour: learn shapes and not colours."
+            help="What will differ from the demonstrations, comma-separated: colors, shapes, "
+            "clutter; or all.",
+            show_default="nothing",
         ),
-    ] = False,
+    ] = "",
     seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Optimiser steps, instead of the preset's.")
@@ -70,15 +72,24 @@ def train(
 
     Example: `handful train out/mug --out runs/mug`
 
+    Example: `handful train out/mug --out runs/mug --vary shapes,clutter`
+
     Example: `handful train out/mug --out runs/mug --step place --resume`
     """
     from handful.demos import load_demos
-    from handful.learning import RunFolder, pick_recipe, place_recipe, train_in_folder
+    from handful.learning import (
+        VARIATIONS,
+        RunFolder,
+        pick_recipe,
+        place_recipe,
+        train_in_folder,
+    )
 
     kinds = STEPS if step == "both" else (step,)
     if not set(kinds) <= set(STEPS):
         raise OptionError(unknown_name_message("step", step, (*STEPS, "both")))
     types = _types(descriptor)
+    varied = VARIATIONS if vary == "all" else tuple(filter(None, vary.split(",")))
     loaded = load_demos(demos)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
@@ -86,7 +97,12 @@ def train(
         for kind in kinds:
             make = pick_recipe if kind == "pick" else place_recipe
             recipe = make(
-                loaded, preset=preset, types=types, vary_colors=vary_colors, steps=steps, seed=seed
+                loaded,
+                preset=preset,
+                types=types,
+                vary=varied,
+                steps=steps,
+                seed=seed,
             )
             with training_progress(kind, shown=first) as report:
                 train_in_folder(
@@ -99,7 +115,7 @@ def train(
             options={
                 "preset": preset,
                 "descriptor": descriptor,
-                "vary_colors": vary_colors,
+                "vary": ",".join(varied),
                 "seed": seed,
             },
             command=shlex.join(["handful", *sys.argv[1:]]),

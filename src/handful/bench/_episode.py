@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from jaxtyping import Int
 from scipy.spatial import cKDTree
 
 from handful.bench._feasibility import PickFeasibility, PlaceFeasibility
@@ -15,12 +16,15 @@ from handful.bench._policies import PolicyMaker, PoseModel
 from handful.bench._record import EpisodeRecord, Failure, StepRecord
 from handful.clouds import PointCloud
 from handful.errors import HandfulError
-from handful.learning import RankedPoses
+from handful.learning import SURE_ENOUGH, RankedPoses
 from handful.sim import GRIPPER, Episode, Verdict
 from handful.sim.objects import Pose
 
 SAMPLES = 100
 """Poses that a model is asked for."""
+ATTEMPTS = 3
+"""How often it is asked, at most, if it is sure of poses that the robot cannot reach."""
+_SEEDS_APART = 1_000_003
 _NEAR_OBJECT = 0.03
 """Metres between finger tips and object; a hand farther off went to something else."""
 _NEAR_TARGET = 0.05
@@ -135,34 +139,65 @@ def _choose(
     episode: Episode,
     watcher: Watcher,
 ) -> _Choice:
-    """Sample, and take the first feasible pose; the model has sorted them."""
-    start = time.perf_counter()
-    try:
-        ranked = model.sample(scene, grasp, n=samples, seed=episode.seed)
-    except HandfulError as error:
-        return _Choice(
-            None, StepRecord(False, 0, {}, time.perf_counter() - start, reason=str(error))
-        )
-    seconds = time.perf_counter() - start
+    """Sample, and take the first feasible pose; the model has sorted them.
+
+    Where the model is sure of some poses and none of those is feasible, it is asked again, with
+    other random numbers: there are more poses like them, and a few might be feasible. Poses that it
+    is not sure of come last.
+    """
+    ranked = _NOTHING
     skipped: Counter[str] = Counter()
     chosen: int | None = None
-    for number, pose in enumerate(ranked.T_scene_gripper):
-        verdict = feasible(pose)
-        if verdict:
-            chosen = number
+    seconds = 0.0
+
+    def first_feasible(numbers: Int[np.ndarray, "poses"]) -> int | None:
+        for number in numbers.tolist():
+            verdict = feasible(ranked.T_scene_gripper[number])
+            if verdict:
+                return number
+            skipped[verdict.reason] += 1
+        return None
+
+    for attempt in range(ATTEMPTS):
+        start = time.perf_counter()
+        seed = episode.seed + attempt * _SEEDS_APART
+        try:
+            more = model.sample(scene, grasp, n=samples, seed=seed)
+        except HandfulError as error:
+            seconds += time.perf_counter() - start
+            return _Choice(None, StepRecord(False, 0, {}, seconds, reason=str(error)))
+        seconds += time.perf_counter() - start
+        before, ranked = len(ranked), _joined(ranked, more)
+        sure = before + np.flatnonzero(more.confidence >= SURE_ENOUGH)
+        chosen = first_feasible(sure)
+        if chosen is not None or len(sure) == 0:
             break
-        skipped[verdict.reason] += 1
+    if chosen is None:
+        by_energy = np.argsort(ranked.energy, kind="stable")
+        chosen = first_feasible(by_energy[ranked.confidence[by_energy] < SURE_ENOUGH])
     step = "pick" if grasp is None else "place"
     watcher.looks.append(Look(step, scene, grasp, ranked.T_scene_gripper, chosen))
     record = _step_record(ranked, chosen, skipped, seconds)
     return _Choice(None if chosen is None else ranked.T_scene_gripper[chosen], record)
 
 
+_NOTHING = RankedPoses(np.zeros((0, 4, 4)), np.zeros(0), np.zeros(0), 0.0)
+
+
+def _joined(first: RankedPoses, second: RankedPoses) -> RankedPoses:
+    return RankedPoses(
+        np.concatenate([first.T_scene_gripper, second.T_scene_gripper]),
+        np.concatenate([first.energy, second.energy]),
+        np.concatenate([first.confidence, second.confidence]),
+        first.seconds + second.seconds,
+    )
+
+
 def _step_record(
     ranked: RankedPoses, chosen: int | None, skipped: Counter[str], seconds: float
 ) -> StepRecord:
     count = len(ranked.energy)
-    best = float(ranked.confidence[0]) if count else None
+    best = float(ranked.confidence.max()) if count else None
     if chosen is None:
         most = ", ".join(f"{reason} ({times})" for reason, times in skipped.most_common(2))
         reason = f"none of {count} poses: {most}" if count else "the model proposed nothing"

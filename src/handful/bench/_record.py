@@ -33,12 +33,12 @@ class StepRecord:
 
     Attributes:
         ok: Whether it succeeded.
-        proposed: How many poses the model proposed.
+        proposed: How many poses the model proposed, in all attempts.
         skipped: How many were skipped before the one that was executed, by reason.
         seconds: Of inference.
         energy: Of the executed pose; None if none was.
         confidence: The same.
-        best_confidence: Of the first proposed pose, feasible or not.
+        best_confidence: Of the best proposed pose, feasible or not.
         pose: T_scene_gripper that was executed, row by row.
         reason: What was seen, for people.
     """

@@ -126,14 +126,17 @@ def jitter_colors(cloud: PointCloud, std: float, rng: np.random.Generator) -> Po
 
 
 def turn_colors(cloud: PointCloud, rng: np.random.Generator) -> PointCloud:
-    """All colours turned or mirrored about middle grey by one random orthogonal matrix.
+    """All colours turned or mirrored about middle grey by one random orthogonal matrix, and faded.
 
-    What had one colour still has one, and another than its neighbours; which one says nothing.
+    What had one colour still has one; which one says nothing. They fade towards one random colour,
+    one time in three wholly: a cap is often white, and may have the bottle's colour all the same.
     """
     turn, upper = np.linalg.qr(rng.normal(size=(3, 3)))
     turn = turn * np.sign(np.diag(upper))  # uniform over O(3)
+    strength, towards = max(0.0, rng.uniform(-0.5, 1.0)), rng.uniform(size=3)
     colors = cloud.require_colors()
-    changed = ((colors - 0.5) @ turn + 0.5).clip(0.0, 1.0).astype(colors.dtype)
+    turned = (colors - 0.5) @ turn + 0.5
+    changed = (strength * turned + (1.0 - strength) * towards).clip(0.0, 1.0).astype(colors.dtype)
     return PointCloud._trusted(cloud.points, changed, cloud.dropped)
 
 

@@ -1,5 +1,6 @@
 """Learning from demonstrations: objectives and the trainer."""
 
+from ._clutter import Clutter as Clutter
 from ._confidence import SURE_ENOUGH as SURE_ENOUGH
 from ._confidence import Confidence as Confidence
 from ._crops import ContextDropout as ContextDropout
@@ -14,12 +15,15 @@ from ._objectives import Loss as Loss
 from ._objectives import PickObjective as PickObjective
 from ._objectives import PlaceObjective as PlaceObjective
 from ._recipes import PRESETS as PRESETS
+from ._recipes import VARIATIONS as VARIATIONS
 from ._recipes import Recipe as Recipe
 from ._recipes import pick_recipe as pick_recipe
 from ._recipes import place_recipe as place_recipe
 from ._run import RunFolder as RunFolder
 from ._run import train_in_folder as train_in_folder
 from ._schedule import Schedule as Schedule
+from ._stretch import Stretch as Stretch
+from ._stretch import stretched as stretched
 from ._surrogate import SurrogateConfig as SurrogateConfig
 from ._surrogate import SurrogateQueries as SurrogateQueries
 from ._train import finish as finish

@@ -12,8 +12,10 @@ from torch import Tensor
 from handful.clouds import NeighbourIndex
 from handful.demos import Augmentation, Step
 from handful.errors import DemoError
+from handful.learning._clutter import Clutter
 from handful.learning._crops import ContextDropout
 from handful.learning._negatives import LatticeNegatives, Likelihood, Negatives
+from handful.learning._stretch import Stretch
 from handful.learning._surrogate import SurrogateConfig, SurrogateQueries
 from handful.models import (
     EncodedCloud,
@@ -76,17 +78,23 @@ class PickObjective:
         negatives: The poses that compete with the target.
         augmentation: Changes of the step.
         context: Changes of what stands around the target.
+        stretch: Changes of the scene's shapes.
+        clutter: Shapes that stand around.
     """
 
     negatives: Negatives = field(default_factory=LatticeNegatives)
     augmentation: Augmentation = DEFAULT_AUGMENTATION
     context: ContextDropout = field(default_factory=ContextDropout)
+    stretch: Stretch = field(default_factory=Stretch)
+    clutter: Clutter = field(default_factory=Clutter)
 
     def loss(self, model: PickModel, step: Step, rng: np.random.Generator, progress: float) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         changed = self.augmentation.apply(step, rng)
-        scene = self.context.apply(changed.scene, focus_of_pick(model, changed), rng)
-        key = model.key_field(scene)
+        focus = focus_of_pick(model, changed)
+        changed = self.stretch.apply(changed, focus, rng)
+        scene = self.context.apply(changed.scene, focus, rng)
+        key = model.key_field(self.clutter.apply(scene, focus, rng))
         energy = model.energy(key)
         likelihood = self.negatives.likelihood(
             energy, _poses(changed, key.encoded), key.encoded, _torch_generator(rng)
@@ -98,11 +106,11 @@ class PickObjective:
 class PlaceObjective:
     """-log P(T|X,Y) of the place model: the ELBO with the surrogate first, then the likelihood.
 
-    Early on (eq. elbo) query points are points of the grasp cloud, about as many near the scene at
-    the target as far from it. Near ones learn to recognise their place, weighted by the surrogate's
-    noisy weights; the weights of far ones are pulled down by the KL divergence. Weights are
-    normalised, so only differences of their logits mean anything: logits are taken relative to the
-    log-sum-exp of the near ones, for a pull on absolute logits would drag all down together.
+    Early on (eq. elbo) query points are points of the grasp cloud, some near the scene at the
+    target and more of them far from it. Near ones learn to recognise their place, weighted by the
+    surrogate's noisy weights; the weights of far ones are pulled down by the KL divergence. Weights
+    are normalised, so only differences of their logits mean anything: logits are taken relative to
+    the log-sum-exp of the near ones, for a pull on absolute logits would drag all down together.
 
     Later on, query points are drawn as they are at inference. No gradient is taken through the way
     in which they move, only through their weights and descriptors where they arrive.
@@ -114,7 +122,11 @@ class PlaceObjective:
         held_context: The same for the grasp cloud, about where it touches the scene.
         surrogate: Of the surrogate query model.
         early: Share of the steps that use the surrogate.
-        candidates: Near and far query points of the early stage, each at most.
+        stretch: Changes of the shapes of scene and held object.
+        clutter: Shapes that stand around.
+        candidates: Near query points of the early stage at most.
+        far_candidates: Far ones at most; they are cheap, for only their weights are asked. Half of
+            them are drawn by weight: the hand is in all clouds, and small parts mislead, too.
         strongest: Query points of the later stage at most.
         kl_weight: Factor of the KL divergence, which is a mean over far points.
     """
@@ -128,8 +140,11 @@ class PlaceObjective:
         default_factory=lambda: ContextDropout(smallest=0.06, largest=0.14)
     )
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
+    stretch: Stretch = field(default_factory=Stretch)
+    clutter: Clutter = field(default_factory=Clutter)
     early: float = 0.6
     candidates: int = 8
+    far_candidates: int = 32
     strongest: int = 8
     kl_weight: float = 1.0
 
@@ -139,11 +154,12 @@ class PlaceObjective:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         changed = self.augmentation.apply(step, rng)
         focus = focus_of_place(changed)
+        changed = self.stretch.apply(changed, focus, rng)
         scene = self.context.apply(changed.scene, focus, rng)
         assert changed.grasp is not None
         pose = changed.targets[0]
         held = self.held_context.apply(changed.grasp, pose[:3, :3].T @ (focus - pose[:3, 3]), rng)
-        key = model.key_field(scene)
+        key = model.key_field(self.clutter.apply(scene, focus, rng))
         grasp = model.queries.encode(held)
         poses = _poses(changed, key.encoded)
         stage = self._late if progress >= self.early else self._early
@@ -197,11 +213,31 @@ class PlaceObjective:
         far = SurrogateQueries.at_pose(everywhere, scene, pose, self.surrogate).far
         if bool(far.all()):
             far = _all_but_nearest(grasp, scene, pose)
-        chosen = torch.cat([_some(~far, self.candidates, rng), _some(far, self.candidates, rng)])
+        chosen = torch.cat(
+            [_some(~far, self.candidates, rng), _some(far, self.far_candidates, rng)]
+        )
         positions, is_far = grasp.points[chosen], far[chosen]
         logits = model.queries.log_weight(grasp, positions)
         relative = logits - logits[~is_far].logsumexp(0)
         return SurrogateQueries(WeightedPoints(positions, relative), is_far, self.surrogate)
+
+    def _far_candidates(
+        self,
+        model: PlaceModel,
+        grasp: EncodedCloud,
+        far: Bool[Tensor, "points"],
+        rng: np.random.Generator,
+    ) -> Tensor:
+        """Far points: half of them any, half drawn by weight, for those would mislead most."""
+        (where,) = far.nonzero(as_tuple=True)
+        with torch.no_grad():
+            logits = model.queries.log_weight(grasp, grasp.points[where])
+        noise = torch.from_numpy(rng.gumbel(size=len(where))).to(logits)
+        half = min(self.far_candidates // 2, len(where))
+        heavy = where[(logits + noise).topk(half).indices]
+        rest = far.clone()
+        rest[heavy] = False
+        return torch.cat([heavy, _some(rest, self.far_candidates - half, rng)])
 
     def _near_queries(
         self,

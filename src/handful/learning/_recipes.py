@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from handful.demos import Augmentation, DemoSet
+from handful.demos import DemoSet
 from handful.errors import OptionError, unknown_name_message
+from handful.learning._clutter import Clutter
 from handful.learning._negatives import LatticeNegatives, Negatives, SampledNegatives
 from handful.learning._objectives import DEFAULT_AUGMENTATION, PickObjective, PlaceObjective
 from handful.learning._schedule import Schedule
+from handful.learning._stretch import Stretch
 from handful.learning._trained import SearchConfig
 from handful.learning._trainer import TrainingConfig
 from handful.models import EncoderConfig, GraspQueryConfig, PickConfig, PlaceConfig
@@ -25,8 +28,15 @@ CHANNELS = (16, 8, 4, 4)
 
 ALL_TYPES = (0, 1, 2, 3)
 
+VARIATIONS = ("colors", "shapes", "clutter")
+"""What training can make up: colours turned and faded, stretched shapes, things around."""
+
 RECOLORED = 0.8
-"""Share of the training scenes whose colours are changed when colours say nothing."""
+"""Share of the training scenes whose colours are changed."""
+STRETCHED = 0.25
+"""Largest logarithm of the factors by which training scenes are stretched."""
+CLUTTERED = 4
+"""Most shapes that are put into a training scene."""
 
 _ABOVE_TIP = 0.005
 """The pick model's query point is so far above the finger tips, metres: between the fingers."""
@@ -64,7 +74,7 @@ def pick_recipe(
     *,
     preset: str = "fast",
     types: Sequence[int] = ALL_TYPES,
-    vary_colors: bool = False,
+    vary: Collection[str] = (),
     steps: int | None = None,
     seed: int = 0,
 ) -> Recipe:
@@ -74,7 +84,8 @@ def pick_recipe(
         demos: What it will learn from; colours are used if all clouds have them.
         preset: One of `PRESETS`.
         types: Which types the descriptors hold; (0,) is the paper's ablation.
-        vary_colors: Objects will come in other colours than the demonstrated ones, so learn shapes.
+        vary: Which of `VARIATIONS` training makes up, for a world that differs from the
+            demonstrations in them.
         steps: Optimiser steps, instead of the preset's.
         seed: The same seed gives the same model.
     """
@@ -86,7 +97,7 @@ def pick_recipe(
         query_positions=_pick_queries(demos.gripper.tip - _ABOVE_TIP, types),
         learn_positions=False,
     )
-    objective = PickObjective(_negatives(preset, types), _augmentation(vary_colors))
+    objective = PickObjective(_negatives(preset, types), **_changes(vary))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 600, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
@@ -98,7 +109,7 @@ def place_recipe(
     *,
     preset: str = "fast",
     types: Sequence[int] = ALL_TYPES,
-    vary_colors: bool = False,
+    vary: Collection[str] = (),
     steps: int | None = None,
     seed: int = 0,
 ) -> Recipe:
@@ -112,7 +123,7 @@ def place_recipe(
         # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.
         queries=GraspQueryConfig(count=24, cluster_radius=0.015, steps=10, step_size=0.05),
     )
-    objective = PlaceObjective(_negatives(preset, types), _augmentation(vary_colors))
+    objective = PlaceObjective(_negatives(preset, types), **_changes(vary))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 300, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
@@ -145,8 +156,17 @@ def _knows_orientation(types: Sequence[int]) -> bool:
     return any(degree > 0 for degree in types)
 
 
-def _augmentation(vary_colors: bool) -> Augmentation:
-    return replace(DEFAULT_AUGMENTATION, recolor=RECOLORED) if vary_colors else DEFAULT_AUGMENTATION
+def _changes(vary: Collection[str]) -> dict[str, Any]:
+    """What an objective changes in the demonstrations."""
+    for name in vary:
+        if name not in VARIATIONS:
+            raise OptionError(unknown_name_message("variation", name, VARIATIONS))
+    recolor = RECOLORED if "colors" in vary else 0.0
+    return {
+        "augmentation": replace(DEFAULT_AUGMENTATION, recolor=recolor),
+        "stretch": Stretch(STRETCHED if "shapes" in vary else 0.0),
+        "clutter": Clutter(CLUTTERED if "clutter" in vary else 0),
+    }
 
 
 def descriptor_channels(types: Sequence[int]) -> tuple[int, ...]:

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Trains and judges all policies of the tables in README.md beside this file.
+#
+#   benchmarks/policies/run.sh OUT [LANES]
+#
+# LANES commands run at once, each with one thread; two if not given. Every command goes on where it
+# stopped: give an interrupted run again. The page is OUT/runs/report.html; other models are in
+# OUT/more.
+set -euo pipefail
+
+out=${1:?"usage: run.sh OUT [LANES]"}
+lanes=${2:-2}
+here=$(cd "$(dirname "$0")" && pwd)
+meshes=${MESHES:-$here/../../../shared/meshes}
+export OMP_NUM_THREADS=1
+handful=${HANDFUL:-handful}
+setups=trained,instances,poses,distractors
+mkdir -p "$out"
+cd "$out"
+
+for task in mug bowl bottle; do
+  [ -d demos/$task ] || $handful collect $task --demos 10 --seed 1 --out demos/$task
+done
+
+train() { # task, folder of the run, more options
+  echo "$handful train demos/$1 --out $2 --vary all --resume ${*:3}"
+}
+judge() { # task, folder of the run, more options
+  echo "$handful bench $1 --run $2 --stills ${*:3}"
+}
+jobs() { # one line for each chain of commands that can run beside the others
+  for task in mug bowl bottle; do
+    echo "$(train $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
+      "&& $(judge $task runs/$task --setup all --episodes 100)"
+  done
+  for seed in 1 2; do
+    echo "$(train mug more/mug-seed-$seed --seed $seed) && $(judge mug more/mug-seed-$seed --episodes 100)"
+  done
+  echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
+  for task in mug bowl bottle; do
+    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5 --episodes 100"
+  done
+  for size in 3 1; do
+    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size --episodes 100"
+  done
+}
+after() { # what needs the models of the first
+  for task in mug bowl bottle; do
+    [ -d "$meshes/$task" ] &&
+      judge $task runs/$task --setup all --episodes 100 --objects "$meshes/$task"
+  done
+}
+
+run() {
+  xargs -P "$lanes" -d '\n' -I{} bash -c '{}'
+}
+jobs | run
+after | run
+$handful report runs

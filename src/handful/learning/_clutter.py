@@ -1,0 +1,131 @@
+"""Clutter: random shapes in training scenes, so that a model learns what the target is not.
+
+A demonstrated scene holds little besides its target, and whatever tells the two apart will do: the
+end of a hammer's handle sticks out like the neck of a bottle. Boxes, ellipsoids, cylinders and
+cones of any size and colour, standing around, leave less to chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.spatial.transform import Rotation
+
+from handful.clouds import PointCloud
+from handful.errors import OptionError
+
+_SPACING = 0.006
+"""Distance of neighbouring points, metres: about that of prepared scenes."""
+_MOST_POINTS = 800
+
+
+@dataclass(frozen=True)
+class Clutter:
+    """How many shapes, how large and where; lengths in metres.
+
+    Attributes:
+        most: The largest number of shapes in a scene; the number is drawn from 0 to it. 0 for none.
+        smallest: Smallest half length, width or height of a shape; each is drawn by itself.
+        largest: The largest one.
+        gap: Least free distance between a shape and the target.
+        farthest: Largest free distance.
+        two_colors: Probability that a shape has two colours.
+    """
+
+    most: int = 0
+    smallest: float = 0.006
+    largest: float = 0.05
+    gap: float = 0.06
+    farthest: float = 0.2
+    two_colors: float = 0.3
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.most <= 100 or not 0 <= self.two_colors <= 1:
+            raise OptionError(f"{self} needs 0 to 100 shapes and a probability.")
+        if not (0 < self.smallest <= self.largest < np.inf and 0 <= self.gap <= self.farthest):
+            raise OptionError(f"{self} needs positive lengths in order.")
+
+    def apply(
+        self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
+    ) -> PointCloud:
+        """The scene with shapes around `target`."""
+        count = int(rng.integers(self.most + 1))
+        if count == 0:
+            return scene
+        shapes = [self._shape(scene, target, rng) for _ in range(count)]
+        points = np.concatenate([scene.points, *(points for points, _ in shapes)])
+        colors = None
+        if scene.has_colors:
+            colors = np.concatenate([scene.require_colors(), *(colors for _, colors in shapes)])
+        return PointCloud._trusted(points, colors, scene.dropped)
+
+    def _shape(
+        self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, "points 3"], Float[np.ndarray, "points 3"]]:
+        """Points and colours of one shape."""
+        half = np.exp(rng.uniform(math.log(self.smallest), math.log(self.largest), 3))
+        a, b, c = half
+        area = 8.0 * (a * b + b * c + c * a)
+        number = int(np.clip(area / _SPACING**2, 30, _MOST_POINTS))
+        surface = _SURFACES[rng.integers(len(_SURFACES))](number, rng) * half
+        colors = np.repeat(rng.uniform(size=(1, 3)), number, axis=0)
+        if rng.uniform() < self.two_colors:
+            cut = rng.normal(size=3)
+            colors[surface @ cut > 0] = rng.uniform(size=3)
+        turned = surface @ Rotation.random(rng=rng).as_matrix().T
+        placed = turned + self._middle(scene, target, float(np.linalg.norm(half)), rng)
+        return placed.astype(scene.points.dtype), colors.astype(np.float32)
+
+    def _middle(
+        self,
+        scene: PointCloud,
+        target: Float[np.ndarray, "3"],
+        radius: float,
+        rng: np.random.Generator,
+    ) -> Float[np.ndarray, "3"]:
+        """At a point of the scene, moved away from the target to be far enough from it."""
+        at = scene.points[rng.integers(len(scene))] + rng.normal(0.0, 0.02, 3)
+        away = at - target
+        distance = max(float(np.linalg.norm(away)), 1e-9)
+        wanted = np.clip(distance, radius + self.gap, radius + self.farthest)
+        return target + away * (wanted / distance)
+
+
+def _box(number: int, rng: np.random.Generator) -> Float[np.ndarray, "points 3"]:
+    points = rng.uniform(-1.0, 1.0, (number, 3))
+    points[np.arange(number), rng.integers(3, size=number)] = rng.choice([-1.0, 1.0], number)
+    return points
+
+
+def _ball(number: int, rng: np.random.Generator) -> Float[np.ndarray, "points 3"]:
+    points = rng.normal(size=(number, 3))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _cylinder(number: int, rng: np.random.Generator) -> Float[np.ndarray, "points 3"]:
+    return _revolved(rng.uniform(0.0, 4.0, number), lambda height: np.ones_like(height), rng)
+
+
+def _cone(number: int, rng: np.random.Generator) -> Float[np.ndarray, "points 3"]:
+    return _revolved(rng.uniform(0.0, 3.0, number), lambda height: (1.0 - height) / 2.0, rng)
+
+
+def _revolved(
+    along: Float[np.ndarray, "points"],
+    radius: Callable[[Float[np.ndarray, "points"]], Float[np.ndarray, "points"]],
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "points 3"]:
+    """On the wall where `along` is below 2, on the bottom below 3, on the top beyond."""
+    angle = rng.uniform(0.0, 2.0 * math.pi, len(along))
+    wall = along < 2.0
+    height = np.where(wall, along - 1.0, np.where(along < 3.0, -1.0, 1.0))
+    disc = np.sqrt(along % 1.0)
+    ring = np.where(wall, radius(height), disc)
+    return np.stack([ring * np.cos(angle), ring * np.sin(angle), height], axis=1)
+
+
+_SURFACES = (_box, _ball, _cylinder, _cone)

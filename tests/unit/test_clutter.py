@@ -1,0 +1,73 @@
+"""Shapes that are put into training scenes."""
+
+import numpy as np
+import pytest
+
+from handful.clouds import PointCloud
+from handful.errors import OptionError
+from handful.learning import Clutter
+from handful.learning._clutter import _SURFACES
+from samples import small_cloud
+
+TARGET = np.array([0.02, 0.0, 0.03])
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_the_scene_stays_and_shapes_keep_their_distance():
+    scene, clutter = small_cloud(count=300), Clutter(4)
+    counts = set()
+    for seed in range(60):
+        after = clutter.apply(scene, TARGET, rng(seed))
+        np.testing.assert_array_equal(after.points[:300], scene.points)
+        np.testing.assert_array_equal(after.require_colors()[:300], scene.require_colors())
+        added = after.points[300:]
+        counts.add(len(added) == 0)
+        if len(added):
+            distance = np.linalg.norm(added - TARGET, axis=1)
+            assert distance.min() > clutter.gap - 1e-6
+            assert distance.max() < clutter.farthest + 2 * np.sqrt(3) * clutter.largest
+            colors = after.require_colors()[300:]
+            assert 1 <= len(np.unique(colors, axis=0)) <= 8
+            assert colors.min() >= 0
+            assert colors.max() <= 1
+    assert counts == {True, False}
+
+
+def test_the_same_seed_gives_the_same_clutter_and_no_shapes_give_the_scene():
+    scene = small_cloud(count=100)
+    first, again = (Clutter(3).apply(scene, TARGET, rng(1)) for _ in range(2))
+    np.testing.assert_array_equal(first.points, again.points)
+    assert Clutter().apply(scene, TARGET, rng(1)) is scene
+
+
+def test_clouds_without_colours_stay_without():
+    bare = PointCloud(small_cloud(count=100).points)
+    assert not Clutter(9).apply(bare, TARGET, rng(3)).has_colors
+
+
+@pytest.mark.parametrize("surface", _SURFACES)
+def test_surfaces_fill_the_unit_box_and_nothing_inside(surface):
+    points = surface(4000, rng())
+    np.testing.assert_allclose(points.max(axis=0), 1.0, atol=0.05)
+    np.testing.assert_allclose(points.min(axis=0), -1.0, atol=0.05)
+    assert np.abs(points).max() <= 1.0 + 1e-9
+    assert np.linalg.norm(points, axis=1).min() > 0.3, "a surface has nothing near the middle"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"most": -1},
+        {"smallest": 0.0},
+        {"smallest": 0.2},
+        {"gap": 0.5},
+        {"two_colors": 2.0},
+        {"largest": float("nan")},
+    ],
+)
+def test_impossible_clutter_is_refused(wrong):
+    with pytest.raises(OptionError, match="Clutter"):
+        Clutter(**wrong)
