@@ -43,9 +43,28 @@ def test_the_same_seed_gives_the_same_clutter_and_no_shapes_give_the_scene():
     assert Clutter().apply(scene, TARGET, rng(1)) is scene
 
 
+def test_a_floor_is_flat_and_hides_what_is_behind_it():
+    scene, clutter = small_cloud(count=500), Clutter(0, floor=1.0, floor_gaps=(0.02, 0.04))
+    hidden = 0
+    for seed in range(30):
+        after = clutter.apply(scene, TARGET, rng(seed))
+        floor = after.points[~np.isin(after.points[:, 0], scene.points[:, 0])].astype(np.float64)
+        if len(floor) == 0:
+            continue
+        middle = floor.mean(axis=0)
+        spread, axes = np.linalg.eigh(np.cov((floor - middle).T))
+        assert spread[0] < 1e-9
+        normal = axes[:, 0] * np.sign((middle - TARGET) @ axes[:, 0])
+        gap = (middle - TARGET) @ normal
+        assert 0.02 - 1e-3 < gap < 0.04 + 1e-3
+        assert ((after.points - TARGET) @ normal).max() < gap + 1e-4
+        hidden += len(scene) + len(floor) - len(after)
+    assert hidden > 0
+
+
 def test_clouds_without_colours_stay_without():
     bare = PointCloud(small_cloud(count=100).points)
-    assert not Clutter(9).apply(bare, TARGET, rng(3)).has_colors
+    assert not Clutter(9, floor=1.0).apply(bare, TARGET, rng(3)).has_colors
 
 
 @pytest.mark.parametrize("surface", _SURFACES)
@@ -65,6 +84,7 @@ def test_surfaces_fill_the_unit_box_and_nothing_inside(surface):
         {"smallest": 0.2},
         {"gap": 0.5},
         {"two_colors": 2.0},
+        {"floor": 1.5},
         {"largest": float("nan")},
     ],
 )

@@ -2,13 +2,15 @@
 
 A demonstrated scene holds little besides its target, and whatever tells the two apart will do: the
 end of a hammer's handle sticks out like the neck of a bottle. Boxes, ellipsoids, cylinders and
-cones of any size and colour, standing around, leave less to chance.
+cones of any size and colour, standing around, leave less to chance. And where a bottle stood in
+the demonstrations, its neck was far from the table; a floor at any angle near the target, which
+hides what is behind it, shows that it need not be.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +23,8 @@ from handful.errors import OptionError
 _SPACING = 0.006
 """Distance of neighbouring points, metres: about that of prepared scenes."""
 _MOST_POINTS = 800
+_MOST_HIDDEN = 0.9
+"""A floor that would hide more than this share of a scene is left out."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +38,22 @@ class Clutter:
         gap: Least free distance between a shape and the target.
         farthest: Largest free distance.
         two_colors: Probability that a shape has two colours.
+        floor: Probability of a floor.
+        floor_gaps: Smallest and largest distance between floor and target.
     """
 
     most: int = 0
     smallest: float = 0.006
     largest: float = 0.05
-    gap: float = 0.06
+    gap: float = 0.03
     farthest: float = 0.2
     two_colors: float = 0.3
+    floor: float = 0.0
+    floor_gaps: tuple[float, float] = (0.02, 0.08)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.most <= 100 or not 0 <= self.two_colors <= 1:
-            raise OptionError(f"{self} needs 0 to 100 shapes and a probability.")
+        if not (0 <= self.most <= 100 and 0 <= self.two_colors <= 1 and 0 <= self.floor <= 1):
+            raise OptionError(f"{self} needs 0 to 100 shapes and probabilities.")
         if not (0 < self.smallest <= self.largest < np.inf and 0 <= self.gap <= self.farthest):
             raise OptionError(f"{self} needs positive lengths in order.")
 
@@ -53,15 +61,26 @@ class Clutter:
         self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
     ) -> PointCloud:
         """The scene with shapes around `target`."""
+        if self.floor > 0 and rng.uniform() < self.floor:
+            scene = self._with_floor(scene, target, rng)
         count = int(rng.integers(self.most + 1))
-        if count == 0:
+        return _joined(scene, [self._shape(scene, target, rng) for _ in range(count)])
+
+    def _with_floor(
+        self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
+    ) -> PointCloud:
+        """The scene before a round plane; what is behind is gone, unless that is nearly all."""
+        axes = Rotation.random(rng=rng).as_matrix()
+        behind = (scene.points - target) @ axes[2] > (gap := rng.uniform(*self.floor_gaps))
+        if behind.sum() > _MOST_HIDDEN * len(scene):
             return scene
-        shapes = [self._shape(scene, target, rng) for _ in range(count)]
-        points = np.concatenate([scene.points, *(points for points, _ in shapes)])
-        colors = None
-        if scene.has_colors:
-            colors = np.concatenate([scene.require_colors(), *(colors for _, colors in shapes)])
-        return PointCloud._trusted(points, colors, scene.dropped)
+        radius = rng.uniform(0.1, 0.2)
+        number = int(math.pi * radius**2 / _SPACING**2)
+        angle, distance = rng.uniform(0.0, 2.0 * math.pi, number), np.sqrt(rng.uniform(size=number))
+        flat = radius * distance * np.stack([np.cos(angle), np.sin(angle)])
+        points = target + gap * axes[2] + flat.T @ axes[:2]
+        colors = np.repeat(rng.uniform(size=(1, 3)), number, axis=0)
+        return _joined(scene.selected(~behind), [(points, colors)])
 
     def _shape(
         self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
@@ -77,8 +96,7 @@ class Clutter:
             cut = rng.normal(size=3)
             colors[surface @ cut > 0] = rng.uniform(size=3)
         turned = surface @ Rotation.random(rng=rng).as_matrix().T
-        placed = turned + self._middle(scene, target, float(np.linalg.norm(half)), rng)
-        return placed.astype(scene.points.dtype), colors.astype(np.float32)
+        return turned + self._middle(scene, target, float(np.linalg.norm(half)), rng), colors
 
     def _middle(
         self,
@@ -93,6 +111,18 @@ class Clutter:
         distance = max(float(np.linalg.norm(away)), 1e-9)
         wanted = np.clip(distance, radius + self.gap, radius + self.farthest)
         return target + away * (wanted / distance)
+
+
+def _joined(scene: PointCloud, things: Sequence[tuple[np.ndarray, np.ndarray]]) -> PointCloud:
+    """A scene with the points and colours of other things."""
+    if not things:
+        return scene
+    points = np.concatenate([scene.points, *(points for points, _ in things)])
+    colors = None
+    if scene.has_colors:
+        colors = np.concatenate([scene.require_colors(), *(colors for _, colors in things)])
+        colors = colors.astype(np.float32)
+    return PointCloud._trusted(points.astype(scene.points.dtype), colors, scene.dropped)
 
 
 def _box(number: int, rng: np.random.Generator) -> Float[np.ndarray, "points 3"]:

@@ -134,7 +134,7 @@ class PlaceObjective:
     negatives: Negatives = field(default_factory=LatticeNegatives)
     augmentation: Augmentation = DEFAULT_AUGMENTATION
     context: ContextDropout = field(
-        default_factory=lambda: ContextDropout(smallest=0.08, largest=0.2)
+        default_factory=lambda: ContextDropout(probability=0.8, smallest=0.08, largest=0.2)
     )
     held_context: ContextDropout = field(
         default_factory=lambda: ContextDropout(smallest=0.06, largest=0.14)

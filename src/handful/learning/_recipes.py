@@ -37,6 +37,8 @@ STRETCHED = 0.25
 """Largest logarithm of the factors by which training scenes are stretched."""
 CLUTTERED = 4
 """Most shapes that are put into a training scene."""
+NEAR_A_FLOOR = 0.4
+"""Share of the pick model's training scenes with a floor near the target, for objects that lie."""
 
 _ABOVE_TIP = 0.005
 """The pick model's query point is so far above the finger tips, metres: between the fingers."""
@@ -97,7 +99,8 @@ def pick_recipe(
         query_positions=_pick_queries(demos.gripper.tip - _ABOVE_TIP, types),
         learn_positions=False,
     )
-    objective = PickObjective(_negatives(preset, types), **_changes(vary))
+    changes = _changes(vary, floor=NEAR_A_FLOOR)
+    objective = PickObjective(_negatives(preset, types), **changes)
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
     training = TrainingConfig(steps=steps or 600, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
@@ -126,7 +129,7 @@ def place_recipe(
     objective = PlaceObjective(_negatives(preset, types), **_changes(vary))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
-    training = TrainingConfig(steps=steps or 300, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
+    training = TrainingConfig(steps=steps or 400, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
     return Recipe(model, objective, training)
 
 
@@ -156,7 +159,7 @@ def _knows_orientation(types: Sequence[int]) -> bool:
     return any(degree > 0 for degree in types)
 
 
-def _changes(vary: Collection[str]) -> dict[str, Any]:
+def _changes(vary: Collection[str], floor: float = 0.0) -> dict[str, Any]:
     """What an objective changes in the demonstrations."""
     for name in vary:
         if name not in VARIATIONS:
@@ -165,7 +168,7 @@ def _changes(vary: Collection[str]) -> dict[str, Any]:
     return {
         "augmentation": replace(DEFAULT_AUGMENTATION, recolor=recolor),
         "stretch": Stretch(STRETCHED if "shapes" in vary else 0.0),
-        "clutter": Clutter(CLUTTERED if "clutter" in vary else 0),
+        "clutter": Clutter(CLUTTERED, floor=floor) if "clutter" in vary else Clutter(),
     }
 
 
