@@ -28,7 +28,8 @@ def test_the_scene_stays_and_shapes_keep_their_distance():
         if len(added):
             distance = np.linalg.norm(added - TARGET, axis=1)
             assert distance.min() > clutter.gap - 1e-6
-            assert distance.max() < clutter.farthest + 2 * np.sqrt(3) * clutter.largest
+            nearest = np.linalg.norm(added[:, None] - scene.points[None], axis=2).min(axis=1)
+            assert nearest.max() < 3 * np.sqrt(3) * clutter.largest + 0.05
             colors = after.require_colors()[300:]
             assert 1 <= len(np.unique(colors, axis=0)) <= 8
             assert colors.min() >= 0
@@ -43,23 +44,35 @@ def test_the_same_seed_gives_the_same_clutter_and_no_shapes_give_the_scene():
     assert Clutter().apply(scene, TARGET, rng(1)) is scene
 
 
-def test_a_floor_is_flat_and_hides_what_is_behind_it():
-    scene, clutter = small_cloud(count=500), Clutter(0, floor=1.0, floor_gaps=(0.02, 0.04))
-    hidden = 0
+def ball_around_target(radius=0.03, count=800):
+    points = rng(5).normal(size=(count, 3))
+    points *= radius / np.linalg.norm(points, axis=1, keepdims=True)
+    return PointCloud(points + TARGET, np.full((count, 3), 0.5, dtype=np.float32))
+
+
+def test_a_floor_is_flat_and_what_is_on_it_is_seen_from_above():
+    scene = ball_around_target()
+    clutter = Clutter(0, floor=1.0, floor_gaps=(0.02, 0.04))
+    heights = []
     for seed in range(30):
         after = clutter.apply(scene, TARGET, rng(seed))
-        floor = after.points[~np.isin(after.points[:, 0], scene.points[:, 0])].astype(np.float64)
-        if len(floor) == 0:
+        is_floor = ~np.isin(after.points[:, 0], scene.points[:, 0])
+        if not is_floor.any():
             continue
+        floor = after.points[is_floor].astype(np.float64)
         middle = floor.mean(axis=0)
         spread, axes = np.linalg.eigh(np.cov((floor - middle).T))
         assert spread[0] < 1e-9
-        normal = axes[:, 0] * np.sign((middle - TARGET) @ axes[:, 0])
-        gap = (middle - TARGET) @ normal
+        down = axes[:, 0] * np.sign((middle - TARGET) @ axes[:, 0])
+        gap = (middle - TARGET) @ down
         assert 0.02 - 1e-3 < gap < 0.04 + 1e-3
-        assert ((after.points - TARGET) @ normal).max() < gap + 1e-4
-        hidden += len(scene) + len(floor) - len(after)
-    assert hidden > 0
+        depth = (after.points[~is_floor] - TARGET) @ down
+        assert depth.max() < gap + 1e-4
+        heights.append(np.quantile(depth / 0.03, [0.0, 0.99]))
+    top, bottom = np.mean(heights, axis=0)
+    assert len(heights) > 20
+    assert top < -0.9, "the top of a ball is seen"
+    assert bottom < 0.9, "its underside is not"
 
 
 def test_clouds_without_colours_stay_without():
@@ -82,7 +95,7 @@ def test_surfaces_fill_the_unit_box_and_nothing_inside(surface):
         {"most": -1},
         {"smallest": 0.0},
         {"smallest": 0.2},
-        {"gap": 0.5},
+        {"gap": -0.1},
         {"two_colors": 2.0},
         {"floor": 1.5},
         {"largest": float("nan")},

@@ -3,8 +3,8 @@
 A demonstrated scene holds little besides its target, and whatever tells the two apart will do: the
 end of a hammer's handle sticks out like the neck of a bottle. Boxes, ellipsoids, cylinders and
 cones of any size and colour, standing around, leave less to chance. And where a bottle stood in
-the demonstrations, its neck was far from the table; a floor at any angle near the target, which
-hides what is behind it, shows that it need not be.
+the demonstrations, its neck was far from the table and cameras saw all sides of it. A floor at any
+angle near the target, with cameras above it only, shows the bottle as if it lay.
 """
 
 from __future__ import annotations
@@ -12,19 +12,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.spatial.transform import Rotation
 
 from handful.clouds import PointCloud
+from handful.demos import visible_from
 from handful.errors import OptionError
 
 _SPACING = 0.006
 """Distance of neighbouring points, metres: about that of prepared scenes."""
 _MOST_POINTS = 800
-_MOST_HIDDEN = 0.9
-"""A floor that would hide more than this share of a scene is left out."""
+_CAMERAS, _CAMERA_DISTANCE, _LEVEL = 5, 0.7, 0.8
+"""Cameras above a floor, their distance from the target in metres, and how level they may look."""
+_FEWEST = 20
+"""Fewer local points than this are left as they are."""
+_LOCAL, _MOST_HIDDEN, _TRIES = 0.12, 0.1, 20
+"""A floor may hide this share of the points so near to the target; so many are tried."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,6 @@ class Clutter:
         smallest: Smallest half length, width or height of a shape; each is drawn by itself.
         largest: The largest one.
         gap: Least free distance between a shape and the target.
-        farthest: Largest free distance.
         two_colors: Probability that a shape has two colours.
         floor: Probability of a floor.
         floor_gaps: Smallest and largest distance between floor and target.
@@ -46,7 +51,6 @@ class Clutter:
     smallest: float = 0.006
     largest: float = 0.05
     gap: float = 0.03
-    farthest: float = 0.2
     two_colors: float = 0.3
     floor: float = 0.0
     floor_gaps: tuple[float, float] = (0.02, 0.08)
@@ -54,7 +58,8 @@ class Clutter:
     def __post_init__(self) -> None:
         if not (0 <= self.most <= 100 and 0 <= self.two_colors <= 1 and 0 <= self.floor <= 1):
             raise OptionError(f"{self} needs 0 to 100 shapes and probabilities.")
-        if not (0 < self.smallest <= self.largest < np.inf and 0 <= self.gap <= self.farthest):
+        lengths = (0.0, self.smallest, self.largest, np.inf), (0.0, self.gap, np.inf)
+        if not all(a < b or a == b > 0 for row in lengths for a, b in pairwise(row)):
             raise OptionError(f"{self} needs positive lengths in order.")
 
     def apply(
@@ -69,10 +74,19 @@ class Clutter:
     def _with_floor(
         self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
     ) -> PointCloud:
-        """The scene before a round plane; what is behind is gone, unless that is nearly all."""
-        axes = Rotation.random(rng=rng).as_matrix()
-        behind = (scene.points - target) @ axes[2] > (gap := rng.uniform(*self.floor_gaps))
-        if behind.sum() > _MOST_HIDDEN * len(scene):
+        """The scene on a round floor; what is near the target is seen only from above that.
+
+        A floor that cuts much of the target off would show a small block on a table, and teach the
+        model to take one for it.
+        """
+        around = scene.points - target
+        local = np.linalg.norm(around, axis=1) < _LOCAL
+        for _ in range(_TRIES):
+            axes, gap = Rotation.random(rng=rng).as_matrix(), rng.uniform(*self.floor_gaps)
+            behind = around @ axes[2] > gap
+            if behind[local].sum() <= _MOST_HIDDEN * local.sum():
+                break
+        else:
             return scene
         radius = rng.uniform(0.1, 0.2)
         number = int(math.pi * radius**2 / _SPACING**2)
@@ -80,7 +94,8 @@ class Clutter:
         flat = radius * distance * np.stack([np.cos(angle), np.sin(angle)])
         points = target + gap * axes[2] + flat.T @ axes[:2]
         colors = np.repeat(rng.uniform(size=(1, 3)), number, axis=0)
-        return _joined(scene.selected(~behind), [(points, colors)])
+        kept = ~behind & (~local | _seen_from_above(scene, local, target, axes[2], rng))
+        return _joined(scene.selected(kept), [(points, colors)])
 
     def _shape(
         self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
@@ -105,12 +120,34 @@ class Clutter:
         radius: float,
         rng: np.random.Generator,
     ) -> Float[np.ndarray, "3"]:
-        """At a point of the scene, moved away from the target to be far enough from it."""
-        at = scene.points[rng.integers(len(scene))] + rng.normal(0.0, 0.02, 3)
+        """At a surface of the scene, and away from the target."""
+        at = scene.points[rng.integers(len(scene))] + rng.normal(0.0, 0.01, 3)
         away = at - target
         distance = max(float(np.linalg.norm(away)), 1e-9)
-        wanted = np.clip(distance, radius + self.gap, radius + self.farthest)
-        return target + away * (wanted / distance)
+        return target + away * (max(distance, radius + self.gap) / distance)
+
+
+def _seen_from_above(
+    scene: PointCloud,
+    local: Bool[np.ndarray, "points"],
+    target: Float[np.ndarray, "3"],
+    down: Float[np.ndarray, "3"],
+    rng: np.random.Generator,
+) -> Bool[np.ndarray, "points"]:
+    """Which of the local points one of some cameras sees; none of them looks up."""
+    if local.sum() < _FEWEST:
+        return local
+    cloud = scene.selected(local)
+    found = np.zeros(len(cloud), dtype=bool)
+    for _ in range(_CAMERAS):
+        direction = rng.normal(size=3)
+        height = direction @ down
+        direction -= (height + max(abs(height), _LEVEL)) * down
+        direction /= np.linalg.norm(direction)
+        found |= visible_from(cloud, target + _CAMERA_DISTANCE * direction)
+    seen = local.copy()
+    seen[local] = found
+    return seen
 
 
 def _joined(scene: PointCloud, things: Sequence[tuple[np.ndarray, np.ndarray]]) -> PointCloud:

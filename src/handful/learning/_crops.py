@@ -30,7 +30,7 @@ class ContextDropout:
     """
 
     probability: float = 0.6
-    smallest: float = 0.06
+    smallest: float = 0.08
     largest: float = 0.16
     offset: float = 0.015
     cut: float = 0.5
@@ -58,5 +58,5 @@ class ContextDropout:
         if rng.uniform() < self.cut:
             normal = rng.normal(size=3)
             side = (scene.points - target) @ (normal / np.linalg.norm(normal))
-            kept &= side <= rng.uniform(0.25, 1.0) * self.largest
+            kept &= side <= rng.uniform(0.5, 1.0) * self.largest
         return scene.selected(kept) if kept.sum() >= self.least_points else scene

@@ -239,8 +239,15 @@ def load_model(folder: str | Path) -> TrainedModel:
 
 
 def workspace(energy: MatchEnergy, margin: float) -> Box:
-    """Where the query points of an energy may go: about the scene's points."""
-    return Box.around(_scene_points(energy).numpy(), margin)
+    """Where the middle of an energy's query points may go: so that the strongest may go anywhere.
+
+    Samplers bound the weighted mean of the query points. One weak point on the hand, far from the
+    others, would otherwise keep the strong ones from the table.
+    """
+    queries = energy.queries
+    middle = (queries.weights @ queries.positions) / queries.weights.sum()
+    spread = float((queries.positions[queries.weights.argmax()] - middle).norm())
+    return Box.around(_scene_points(energy).numpy(), margin + spread)
 
 
 def evidence(
