@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import handful
+from equivariance import random_poses
 from handful.clouds import PointCloud
 from handful.demos import DemoSet, Step, make_sample, save_demos
 from handful.errors import DemoError, FileFormatError, OptionError
@@ -34,7 +36,15 @@ from handful.learning import (
 )
 from handful.learning._confidence import without_target
 from handful.learning._recipes import descriptor_channels
-from handful.models import EncoderConfig, GraspQueryConfig, PickConfig, PlaceConfig, save_model
+from handful.learning._trained import workspace
+from handful.models import (
+    EncoderConfig,
+    GraspQueryConfig,
+    PickConfig,
+    PlaceConfig,
+    QueryPoints,
+    save_model,
+)
 from handful.sampling import MetropolisHastings
 
 SMALL = EncoderConfig(voxel_size=0.02, radius=0.05, layers=1, degree=1, channels=4, heads=2)
@@ -178,6 +188,23 @@ def test_place_needs_grasp_clouds(demos):
     bare = DemoSet((handful.Demonstration("a", (Step("place", step.scene, step.targets),)),))
     with pytest.raises(DemoError, match="'a': the place step has no grasp cloud"):
         train(bare, small_recipe("place"))
+
+
+def test_a_weak_query_point_far_away_does_not_keep_the_strong_one_from_the_scene(demos, models):
+    model = models["place"]
+    energy = model.energy(model.search.prepared(*clouds_of(demos, "place")))
+    queries = QueryPoints(
+        torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 0.3]]),
+        torch.tensor([0.7, 0.3]),
+        energy.queries.descriptors[:1].repeat(2, 1),
+    )
+    box = workspace(replace(energy, queries=queries), 0.03)
+    points = energy.field.encoded.points.numpy()
+    middle = np.array([0.0, 0.0, 0.09])
+    for rotation in random_poses(10, 0)[:, :3, :3].numpy():
+        moved = points + rotation @ middle
+        assert (moved >= np.array(box.lower)).all()
+        assert (moved <= np.array(box.upper)).all()
 
 
 # --- recipes ------------------------------------------------------------------------------------

@@ -244,9 +244,9 @@ def workspace(energy: MatchEnergy, margin: float) -> Box:
     Samplers bound the weighted mean of the query points. One weak point on the hand, far from the
     others, would otherwise keep the strong ones from the table.
     """
-    queries = energy.queries
-    middle = (queries.weights @ queries.positions) / queries.weights.sum()
-    spread = float((queries.positions[queries.weights.argmax()] - middle).norm())
+    weights, positions = energy.queries.weights.detach(), energy.queries.positions.detach()
+    middle = (weights @ positions) / weights.sum()
+    spread = float((positions[weights.argmax()] - middle).norm())
     return Box.around(_scene_points(energy).numpy(), margin + spread)
 
 
