@@ -25,7 +25,7 @@ from handful.errors import OptionError
 _SPACING = 0.006
 """Distance of neighbouring points, metres: about that of prepared scenes."""
 _MOST_POINTS = 800
-_CAMERAS, _CAMERA_DISTANCE, _LEVEL = 5, 0.7, 0.8
+_CAMERAS, _CAMERA_DISTANCE, _LEVEL = 3, 0.7, 0.8
 """Cameras above a floor, their distance from the target in metres, and how level they may look."""
 _FEWEST = 20
 """Fewer local points than this are left as they are."""

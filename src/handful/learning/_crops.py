@@ -29,7 +29,7 @@ class ContextDropout:
         least_points: A crop with fewer points is not made.
     """
 
-    probability: float = 0.6
+    probability: float = 0.8
     smallest: float = 0.08
     largest: float = 0.16
     offset: float = 0.015

@@ -134,10 +134,10 @@ class PlaceObjective:
     negatives: Negatives = field(default_factory=LatticeNegatives)
     augmentation: Augmentation = DEFAULT_AUGMENTATION
     context: ContextDropout = field(
-        default_factory=lambda: ContextDropout(probability=0.8, smallest=0.08, largest=0.2)
+        default_factory=lambda: ContextDropout(smallest=0.08, largest=0.2)
     )
     held_context: ContextDropout = field(
-        default_factory=lambda: ContextDropout(smallest=0.06, largest=0.14)
+        default_factory=lambda: ContextDropout(probability=0.6, smallest=0.06, largest=0.14)
     )
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     stretch: Stretch = field(default_factory=Stretch)

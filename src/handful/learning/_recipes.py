@@ -35,9 +35,9 @@ RECOLORED = 0.8
 """Share of the training scenes whose colours are changed."""
 STRETCHED = 0.25
 """Largest logarithm of the factors by which training scenes are stretched."""
-CLUTTERED = 4
+CLUTTERED = 6
 """Most shapes that are put into a training scene."""
-NEAR_A_FLOOR = 0.4
+NEAR_A_FLOOR = 0.5
 """Share of the pick model's training scenes with a floor near the target, for objects that lie."""
 
 _ABOVE_TIP = 0.005
@@ -103,7 +103,7 @@ def pick_recipe(
     objective = PickObjective(_negatives(preset, types), **changes)
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
-    training = TrainingConfig(steps=steps or 600, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
+    training = TrainingConfig(steps=steps or 900, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
     return Recipe(model, objective, training)
 
 
