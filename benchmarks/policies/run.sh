@@ -18,16 +18,19 @@ setups=trained,instances,poses,distractors
 mkdir -p "$out"
 cd "$out"
 
-for task in mug bowl bottle; do
-  [ -d demos/$task ] || $handful collect $task --demos 10 --seed 1 --out demos/$task
-done
-
+declare -A vary=([mug]=colors [bowl]=colors [bottle]=all)
+declare -A demo_seed=([mug]=500 [bowl]=500 [bottle]=1)
 train() { # task, folder of the run, more options
-  echo "$handful train demos/$1 --out $2 --vary all --resume ${*:3}"
+  echo "$handful train demos/$1 --out $2 --vary ${vary[$1]} --resume ${*:3}"
 }
 judge() { # task, folder of the run, more options
   echo "$handful bench $1 --run $2 --stills ${*:3}"
 }
+for task in mug bowl bottle; do
+  [ -d demos/$task ] ||
+    $handful collect $task --demos 10 --seed ${demo_seed[$task]} --out demos/$task
+done
+
 jobs() { # one line for each chain of commands that can run beside the others
   for task in mug bowl bottle; do
     echo "$(train $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
@@ -38,10 +41,10 @@ jobs() { # one line for each chain of commands that can run beside the others
   done
   echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
   for task in mug bowl bottle; do
-    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5 --episodes 100"
+    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5"
   done
   for size in 3 1; do
-    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size --episodes 100"
+    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size"
   done
 }
 after() { # what needs the models of the first

@@ -11,6 +11,7 @@ from handful.demos import (
     Step,
     drop_points,
     drop_view,
+    fade_colors,
     jitter_colors,
     jitter_points,
     perturb_poses,
@@ -115,29 +116,45 @@ def test_impossible_strengths_are_refused(values):
         Augmentation(**values)
 
 
-def test_turned_colours_keep_their_pattern_fade_and_lose_their_hue():
-    """Colours near middle grey are not cut off, so the matrix shows exactly."""
-    cloud = small_cloud(count=200)
-    near_grey = PointCloud(cloud.points, 0.4 + 0.2 * cloud.require_colors())
-    before = _about_mean(near_grey)
-    directions, strengths, means = [], [], []
+def test_turned_colours_keep_their_distances_and_lose_their_hue():
+    """Dark colours near middle grey are not cut off, so an orthogonal matrix shows exactly."""
+    near_grey = _near_grey()
+    before = near_grey.require_colors() - 0.5
+    means = []
     for seed in range(300):
-        changed = turn_colors(near_grey, rng(seed))
+        after = turn_colors(near_grey, rng(seed)).require_colors() - 0.5
+        np.testing.assert_allclose(after @ after.T, before @ before.T, atol=1e-6)
+        means.append(after[0] / np.linalg.norm(after[0]))
+    assert np.linalg.norm(np.mean(means, axis=0)) < 0.2
+
+
+def test_faded_colours_come_nearer_to_each_other_and_often_are_one():
+    near_grey = _near_grey()
+    before = _about_mean(near_grey)
+    strengths, means, random = [], [], rng()
+    for _ in range(1000):
+        changed = fade_colors(near_grey, random)
         after = _about_mean(changed)
         strength = np.linalg.norm(after) / np.linalg.norm(before)
-        np.testing.assert_allclose(after @ after.T, strength**2 * before @ before.T, atol=1e-6)
+        np.testing.assert_allclose(after, strength * before, atol=1e-6)
         strengths.append(strength)
-        if strength > 0.01:
-            directions.append(after[0] / np.linalg.norm(after[0]))
         means.append(changed.require_colors().mean(axis=0))
-    assert np.linalg.norm(np.mean(directions, axis=0)) < 0.2
     np.testing.assert_allclose(np.quantile(strengths, [0.2, 0.5, 0.9]), [0, 0.25, 0.85], atol=0.1)
     assert np.ptp(means, axis=0).min() > 0.7
-    always = Augmentation(recolor=1.0).apply_to_cloud(near_grey, 0)
+
+
+@pytest.mark.parametrize("name", ["recolor", "fade"])
+def test_colours_change_when_asked_for(name):
+    near_grey = _near_grey()
+    always = Augmentation(**{name: 1.0}).apply_to_cloud(near_grey, 0)
     assert not np.allclose(always.require_colors(), near_grey.require_colors())
-    assert Augmentation(recolor=0.0).apply_to_cloud(near_grey, 0).require_colors() == pytest.approx(
-        near_grey.require_colors()
-    )
+    never = Augmentation(**{name: 0.0}).apply_to_cloud(near_grey, 0)
+    assert never.require_colors() == pytest.approx(near_grey.require_colors())
+
+
+def _near_grey() -> PointCloud:
+    cloud = small_cloud(count=200)
+    return PointCloud(cloud.points, 0.4 + 0.2 * cloud.require_colors())
 
 
 def _about_mean(cloud: PointCloud) -> np.ndarray:

@@ -277,25 +277,6 @@ def test_the_same_randomness_gives_the_same_loss(kind):
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_half_of_the_far_query_points_are_drawn_by_weight():
-    model, step = small_model("place"), small_step("place")
-    assert isinstance(model, PlaceModel)
-    assert step.grasp is not None
-    grasp = model.queries.encode(step.grasp)
-    logits = torch.zeros(len(grasp.points))
-    heavy = torch.arange(0, len(logits), 4)
-    logits[heavy] = 30.0
-    model.queries.log_weight = lambda cloud, where: logits[1:]  # type: ignore[method-assign]
-    far = torch.ones(len(logits), dtype=torch.bool)
-    far[0] = False
-    objective = PlaceObjective(far_candidates=8)
-    for seed in range(5):
-        chosen = objective._far_candidates(model, grasp, far, np.random.default_rng(seed))
-        assert len(set(chosen.tolist())) == 8
-        assert 0 not in chosen.tolist()
-        assert set(chosen[:4].tolist()) <= set(heavy.tolist())
-
-
 def test_place_needs_a_grasp_cloud():
     step = small_step("place")
     with pytest.raises(DemoError, match="grasp clouds"):

@@ -229,6 +229,7 @@ def test_recipes_follow_the_demonstrations(demos):
         plain = make(demos).objective
         assert (plain.augmentation.recolor, plain.stretch.most, plain.clutter.most) == (0, 0, 0)
         assert make(demos, vary=["colors"]).objective.augmentation.recolor > 0
+        assert make(demos, vary=["contrast"]).objective.augmentation.fade > 0
         assert make(demos, vary=["shapes"]).objective.stretch.most > 0
         assert make(demos, vary=["clutter"]).objective.clutter.most > 0
         with pytest.raises(OptionError, match="variation 'colours'"):

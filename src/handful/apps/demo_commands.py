@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from handful.apps.bench_commands import RayAddress, Workers, run_with_progress, show_table
-from handful.apps.learn_commands import training_progress
+from handful.apps.learn_commands import training_progress, variations
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ console = Console(emoji=False)
 DEMONSTRATIONS = 10
 FIRST_SEED = 20_000
 """Of the demo's episodes: for evaluation, and apart from those that the benchmark begins with."""
+
+VARY = {"mug": "colors", "bowl": "colors", "bottle": "all"}
+"""What training makes up for each task (`handful train --vary`); found on development seeds."""
 
 Steps = Annotated[
     int | None, typer.Option(min=1, help="Training steps, fewer than usual: for a quick look.")
@@ -67,7 +70,7 @@ def demo(
     console.rule(f"1 of 4: {DEMONSTRATIONS} demonstrations of the task {chosen.name!r}")
     demos = _demonstrated(chosen, run / "demos", seed)
     console.rule("2 of 4: training")
-    train_run(demos, run / "demos", run, seed, steps)
+    train_run(demos, run / "demos", run, chosen.name, seed, steps)
     console.rule(f"3 of 4: {episodes} episodes with unseen objects, poses and distractors")
     seeds = episode_seeds(FIRST_SEED, episodes)
     plan = BenchPlan(run, chosen.name, (Setup.ALL.value,), seeds, stills=True)
@@ -126,7 +129,7 @@ def curve(
 
     The same command again goes on where it stopped; `handful report` draws the curve. Models of
     the run itself are used for the number of demonstrations that they were trained on
-    (`handful train --vary all` or `handful demo`, with the same seed).
+    (`handful demo`, or `handful train --vary colors`; `--vary all` for bottles).
 
     Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
     """
@@ -152,8 +155,8 @@ def curve(
     rows = {}
     for count, some in sets.items():
         console.rule(f"{count} of {len(loaded)} demonstrations")
-        folder = run if _was_trained(run, some, seed, steps) else curve_run(run, count)
-        train_run(some, demos, folder, seed, steps)
+        folder = run if _was_trained(run, some, name, seed, steps) else curve_run(run, count)
+        train_run(some, demos, folder, name, seed, steps)
         plan = BenchPlan(folder, name, (kind,), seeds)
         note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
         (rows[count],) = table_of(run_with_progress(plan, Crew(workers, ray)))
@@ -166,34 +169,35 @@ def curve(
     _say(f"Next: handful report {shlex.quote(str(run))}")
 
 
-def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | None) -> None:
+def train_run(
+    demos: DemoSet, source: Path, run: Path, task: str, seed: int, steps: int | None
+) -> None:
     """Train what is missing of a run's pick and place model."""
     from handful.learning import RunFolder, train_in_folder
 
-    if _was_trained(run, demos, seed, steps):
+    if _was_trained(run, demos, task, seed, steps):
         return
-    for recipe in _recipes(demos, seed, steps):
+    for recipe in _recipes(demos, task, seed, steps):
         with training_progress(recipe.kind) as report:
             train_in_folder(demos, recipe, run, resume=True, report=report)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},
-        options={"vary": "all", "seed": seed},
+        options={"vary": VARY[task], "seed": seed},
         command=shlex.join(["handful", *sys.argv[1:]]),
     )
 
 
-def _recipes(demos: DemoSet, seed: int, steps: int | None) -> list[Recipe]:
-    from handful.learning import VARIATIONS, pick_recipe, place_recipe
-
-    return [
-        make(demos, vary=VARIATIONS, seed=seed, steps=steps) for make in (pick_recipe, place_recipe)
-    ]
-
-
-def _was_trained(run: Path, demos: DemoSet, seed: int, steps: int | None) -> bool:
+def _was_trained(run: Path, demos: DemoSet, task: str, seed: int, steps: int | None) -> bool:
     from handful.learning import RunFolder
 
-    return all(RunFolder(run).holds(demos, recipe) for recipe in _recipes(demos, seed, steps))
+    return all(RunFolder(run).holds(demos, one) for one in _recipes(demos, task, seed, steps))
+
+
+def _recipes(demos: DemoSet, task: str, seed: int, steps: int | None) -> list[Recipe]:
+    from handful.learning import pick_recipe, place_recipe
+
+    vary = variations(VARY[task])
+    return [make(demos, vary=vary, seed=seed, steps=steps) for make in (pick_recipe, place_recipe)]
 
 
 def _demonstrated(task: Task, folder: Path, seed: int) -> DemoSet:

@@ -49,8 +49,8 @@ def train(
     vary: Annotated[
         str,
         typer.Option(
-            help="What will differ from the demonstrations, comma-separated: colors, shapes, "
-            "clutter; or all.",
+            help="What will differ from the demonstrations, comma-separated: colors, contrast, "
+            "shapes, clutter; or all.",
             show_default="nothing",
         ),
     ] = "",
@@ -72,24 +72,18 @@ def train(
 
     Example: `handful train out/mug --out runs/mug`
 
-    Example: `handful train out/mug --out runs/mug --vary shapes,clutter`
+    Example: `handful train out/mug --out runs/mug --vary colors,shapes`
 
     Example: `handful train out/mug --out runs/mug --step place --resume`
     """
     from handful.demos import load_demos
-    from handful.learning import (
-        VARIATIONS,
-        RunFolder,
-        pick_recipe,
-        place_recipe,
-        train_in_folder,
-    )
+    from handful.learning import RunFolder, pick_recipe, place_recipe, train_in_folder
 
     kinds = STEPS if step == "both" else (step,)
     if not set(kinds) <= set(STEPS):
         raise OptionError(unknown_name_message("step", step, (*STEPS, "both")))
     types = _types(descriptor)
-    varied = VARIATIONS if vary == "all" else tuple(filter(None, vary.split(",")))
+    varied = variations(vary)
     loaded = load_demos(demos)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
@@ -279,6 +273,13 @@ def _as_json(
             )
         ],
     }
+
+
+def variations(words: str) -> tuple[str, ...]:
+    """The names in `--vary`."""
+    from handful.learning import VARIATIONS
+
+    return VARIATIONS if words == "all" else tuple(filter(None, words.split(",")))
 
 
 def _types(descriptor: str) -> list[int]:

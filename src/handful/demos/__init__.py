@@ -3,6 +3,7 @@
 from ._augment import Augmentation as Augmentation
 from ._augment import drop_points as drop_points
 from ._augment import drop_view as drop_view
+from ._augment import fade_colors as fade_colors
 from ._augment import jitter_colors as jitter_colors
 from ._augment import jitter_points as jitter_points
 from ._augment import perturb_poses as perturb_poses

@@ -37,6 +37,7 @@ class Augmentation:
         views: How many virtual cameras `drop_view` imagines around the cloud.
         recolor: Probability that all colours are turned to others, for tasks whose objects come in
             other colours than the demonstrated ones.
+        fade: Probability that all colours fade, for objects whose parts may have one colour.
     """
 
     target_angle: float = 0.0
@@ -47,6 +48,7 @@ class Augmentation:
     view_dropout: float = 0.0
     views: int = 4
     recolor: float = 0.0
+    fade: float = 0.0
 
     def __post_init__(self) -> None:
         for name, most in (
@@ -55,6 +57,7 @@ class Augmentation:
             ("point_jitter", 1.0),
             ("color_jitter", 1.0),
             ("recolor", 1.0),
+            ("fade", 1.0),
             ("point_dropout", 0.99),
             ("view_dropout", 1.0),
         ):
@@ -82,6 +85,8 @@ class Augmentation:
             return cloud
         if self.recolor > 0 and rng.uniform() < self.recolor:
             cloud = turn_colors(cloud, rng)
+        if self.fade > 0 and rng.uniform() < self.fade:
+            cloud = fade_colors(cloud, rng)
         return jitter_colors(cloud, self.color_jitter, rng)
 
 
@@ -126,17 +131,25 @@ def jitter_colors(cloud: PointCloud, std: float, rng: np.random.Generator) -> Po
 
 
 def turn_colors(cloud: PointCloud, rng: np.random.Generator) -> PointCloud:
-    """All colours turned or mirrored about middle grey by one random orthogonal matrix, and faded.
+    """All colours turned or mirrored about middle grey by one random orthogonal matrix.
 
-    What had one colour still has one; which one says nothing. They fade towards one random colour,
-    one time in three wholly: a cap is often white, and may have the bottle's colour all the same.
+    What had one colour still has one, and another than its neighbours; which one says nothing.
     """
     turn, upper = np.linalg.qr(rng.normal(size=(3, 3)))
     turn = turn * np.sign(np.diag(upper))  # uniform over O(3)
+    colors = cloud.require_colors()
+    changed = ((colors - 0.5) @ turn + 0.5).clip(0.0, 1.0).astype(colors.dtype)
+    return PointCloud._trusted(cloud.points, changed, cloud.dropped)
+
+
+def fade_colors(cloud: PointCloud, rng: np.random.Generator) -> PointCloud:
+    """All colours faded towards one random colour, one time in three wholly.
+
+    The cap of a bottle is often white, and may have the bottle's colour all the same.
+    """
     strength, towards = max(0.0, rng.uniform(-0.5, 1.0)), rng.uniform(size=3)
     colors = cloud.require_colors()
-    turned = (colors - 0.5) @ turn + 0.5
-    changed = (strength * turned + (1.0 - strength) * towards).clip(0.0, 1.0).astype(colors.dtype)
+    changed = (strength * colors + (1.0 - strength) * towards).astype(colors.dtype)
     return PointCloud._trusted(cloud.points, changed, cloud.dropped)
 
 

@@ -26,18 +26,20 @@ class ContextDropout:
         largest: Largest radius of the ball.
         offset: Standard deviation of each coordinate of the ball's centre about the target.
         cut: Probability that a crop is cut by a plane, too.
+        nearest_cut: Least distance between plane and target, in units of `largest`.
         least_points: A crop with fewer points is not made.
     """
 
-    probability: float = 0.8
-    smallest: float = 0.08
+    probability: float = 0.6
+    smallest: float = 0.06
     largest: float = 0.16
     offset: float = 0.015
     cut: float = 0.5
+    nearest_cut: float = 0.25
     least_points: int = 200
 
     def __post_init__(self) -> None:
-        for name in ("probability", "cut"):
+        for name in ("probability", "cut", "nearest_cut"):
             if not 0 <= getattr(self, name) <= 1:
                 raise OptionError(f"context dropout {name} is {getattr(self, name)}: need 0 to 1.")
         if not 0 < self.smallest <= self.largest < np.inf or not 0 <= self.offset < np.inf:
@@ -58,5 +60,5 @@ class ContextDropout:
         if rng.uniform() < self.cut:
             normal = rng.normal(size=3)
             side = (scene.points - target) @ (normal / np.linalg.norm(normal))
-            kept &= side <= rng.uniform(0.5, 1.0) * self.largest
+            kept &= side <= rng.uniform(self.nearest_cut, 1.0) * self.largest
         return scene.selected(kept) if kept.sum() >= self.least_points else scene

@@ -106,11 +106,11 @@ class PickObjective:
 class PlaceObjective:
     """-log P(T|X,Y) of the place model: the ELBO with the surrogate first, then the likelihood.
 
-    Early on (eq. elbo) query points are points of the grasp cloud, some near the scene at the
-    target and more of them far from it. Near ones learn to recognise their place, weighted by the
-    surrogate's noisy weights; the weights of far ones are pulled down by the KL divergence. Weights
-    are normalised, so only differences of their logits mean anything: logits are taken relative to
-    the log-sum-exp of the near ones, for a pull on absolute logits would drag all down together.
+    Early on (eq. elbo) query points are points of the grasp cloud, about as many near the scene at
+    the target as far from it. Near ones learn to recognise their place, weighted by the surrogate's
+    noisy weights; the weights of far ones are pulled down by the KL divergence. Weights are
+    normalised, so only differences of their logits mean anything: logits are taken relative to the
+    log-sum-exp of the near ones, for a pull on absolute logits would drag all down together.
 
     Later on, query points are drawn as they are at inference. No gradient is taken through the way
     in which they move, only through their weights and descriptors where they arrive.
@@ -125,8 +125,7 @@ class PlaceObjective:
         stretch: Changes of the shapes of scene and held object.
         clutter: Shapes that stand around.
         candidates: Near query points of the early stage at most.
-        far_candidates: Far ones at most; they are cheap, for only their weights are asked. Half of
-            them are drawn by weight: the hand is in all clouds, and small parts mislead, too.
+        far_candidates: Far ones at most. They are cheap, for only their weights are asked.
         strongest: Query points of the later stage at most.
         kl_weight: Factor of the KL divergence, which is a mean over far points.
     """
@@ -137,14 +136,14 @@ class PlaceObjective:
         default_factory=lambda: ContextDropout(smallest=0.08, largest=0.2)
     )
     held_context: ContextDropout = field(
-        default_factory=lambda: ContextDropout(probability=0.6, smallest=0.06, largest=0.14)
+        default_factory=lambda: ContextDropout(smallest=0.06, largest=0.14)
     )
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     stretch: Stretch = field(default_factory=Stretch)
     clutter: Clutter = field(default_factory=Clutter)
     early: float = 0.6
     candidates: int = 8
-    far_candidates: int = 32
+    far_candidates: int = 8
     strongest: int = 8
     kl_weight: float = 1.0
 
@@ -220,24 +219,6 @@ class PlaceObjective:
         logits = model.queries.log_weight(grasp, positions)
         relative = logits - logits[~is_far].logsumexp(0)
         return SurrogateQueries(WeightedPoints(positions, relative), is_far, self.surrogate)
-
-    def _far_candidates(
-        self,
-        model: PlaceModel,
-        grasp: EncodedCloud,
-        far: Bool[Tensor, "points"],
-        rng: np.random.Generator,
-    ) -> Tensor:
-        """Far points: half of them any, half drawn by weight, for those would mislead most."""
-        (where,) = far.nonzero(as_tuple=True)
-        with torch.no_grad():
-            logits = model.queries.log_weight(grasp, grasp.points[where])
-        noise = torch.from_numpy(rng.gumbel(size=len(where))).to(logits)
-        half = min(self.far_candidates // 2, len(where))
-        heavy = where[(logits + noise).topk(half).indices]
-        rest = far.clone()
-        rest[heavy] = False
-        return torch.cat([heavy, _some(rest, self.far_candidates - half, rng)])
 
     def _near_queries(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 from handful.demos import DemoSet
 from handful.errors import OptionError, unknown_name_message
 from handful.learning._clutter import Clutter
+from handful.learning._crops import ContextDropout
 from handful.learning._negatives import LatticeNegatives, Negatives, SampledNegatives
 from handful.learning._objectives import DEFAULT_AUGMENTATION, PickObjective, PlaceObjective
 from handful.learning._schedule import Schedule
@@ -28,17 +29,19 @@ CHANNELS = (16, 8, 4, 4)
 
 ALL_TYPES = (0, 1, 2, 3)
 
-VARIATIONS = ("colors", "shapes", "clutter")
-"""What training can make up: colours turned and faded, stretched shapes, things around."""
+VARIATIONS = ("colors", "contrast", "shapes", "clutter")
+"""What training can make up: turned colours, faded colours, stretched shapes, things around."""
 
 RECOLORED = 0.8
-"""Share of the training scenes whose colours are changed."""
+"""Share of the training scenes whose colours are turned, and of those whose colours fade."""
 STRETCHED = 0.25
 """Largest logarithm of the factors by which training scenes are stretched."""
+FAR_CANDIDATES = 32
+"""Points of a stretched object that a place model learns not to look at, in each early step."""
 CLUTTERED = 6
 """Most shapes that are put into a training scene."""
 NEAR_A_FLOOR = 0.5
-"""Share of the pick model's training scenes with a floor near the target, for objects that lie."""
+"""Share of the pick model's cluttered scenes with a floor near the target, for objects that lie."""
 
 _ABOVE_TIP = 0.005
 """The pick model's query point is so far above the finger tips, metres: between the fingers."""
@@ -99,11 +102,14 @@ def pick_recipe(
         query_positions=_pick_queries(demos.gripper.tip - _ABOVE_TIP, types),
         learn_positions=False,
     )
-    changes = _changes(vary, floor=NEAR_A_FLOOR)
-    objective = PickObjective(_negatives(preset, types), **changes)
+    objective = PickObjective(_negatives(preset, types), **_changes(vary))
+    if "clutter" in vary:
+        clutter = replace(objective.clutter, floor=NEAR_A_FLOOR)
+        objective = replace(objective, clutter=clutter, context=_among_clutter(objective.context))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
-    training = TrainingConfig(steps=steps or 900, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
+    steps = steps or (900 if _is_harder(vary) else 600)
+    training = TrainingConfig(steps=steps, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
     return Recipe(model, objective, training)
 
 
@@ -127,9 +133,14 @@ def place_recipe(
         queries=GraspQueryConfig(count=24, cluster_radius=0.015, steps=10, step_size=0.05),
     )
     objective = PlaceObjective(_negatives(preset, types), **_changes(vary))
+    if "shapes" in vary:
+        objective = replace(objective, far_candidates=FAR_CANDIDATES)
+    if "clutter" in vary:
+        objective = replace(objective, context=_among_clutter(objective.context))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
-    training = TrainingConfig(steps=steps or 400, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
+    steps = steps or (400 if _is_harder(vary) else 300)
+    training = TrainingConfig(steps=steps, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
     return Recipe(model, objective, training)
 
 
@@ -159,17 +170,27 @@ def _knows_orientation(types: Sequence[int]) -> bool:
     return any(degree > 0 for degree in types)
 
 
-def _changes(vary: Collection[str], floor: float = 0.0) -> dict[str, Any]:
-    """What an objective changes in the demonstrations."""
+def _changes(vary: Collection[str]) -> dict[str, Any]:
+    """What both objectives change in the demonstrations."""
     for name in vary:
         if name not in VARIATIONS:
             raise OptionError(unknown_name_message("variation", name, VARIATIONS))
-    recolor = RECOLORED if "colors" in vary else 0.0
+    recolor, fade = (RECOLORED if name in vary else 0.0 for name in ("colors", "contrast"))
     return {
-        "augmentation": replace(DEFAULT_AUGMENTATION, recolor=recolor),
+        "augmentation": replace(DEFAULT_AUGMENTATION, recolor=recolor, fade=fade),
         "stretch": Stretch(STRETCHED if "shapes" in vary else 0.0),
-        "clutter": Clutter(CLUTTERED, floor=floor) if "clutter" in vary else Clutter(),
+        "clutter": Clutter(CLUTTERED if "clutter" in vary else 0),
     }
+
+
+def _among_clutter(context: ContextDropout) -> ContextDropout:
+    """Crops that leave enough of the target to tell it from clutter; more of them, to save time."""
+    return replace(context, probability=0.8, smallest=0.08, nearest_cut=0.5)
+
+
+def _is_harder(vary: Collection[str]) -> bool:
+    """Whether training has so much to learn that it takes longer."""
+    return not {"shapes", "clutter"}.isdisjoint(vary)
 
 
 def descriptor_channels(types: Sequence[int]) -> tuple[int, ...]:
