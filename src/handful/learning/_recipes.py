@@ -108,7 +108,7 @@ def pick_recipe(
         objective = replace(objective, clutter=clutter, context=_among_clutter(objective.context))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
-    steps = steps or (900 if _is_harder(vary) else 600)
+    steps = steps or (1200 if _is_harder(vary) else 600)
     training = TrainingConfig(steps=steps, batch=1, schedule=Schedule(peak=4e-3), seed=seed)
     return Recipe(model, objective, training)
 
@@ -139,7 +139,7 @@ def place_recipe(
         objective = replace(objective, context=_among_clutter(objective.context))
     if preset == "paper":
         return Recipe(model, objective, _paper_training(steps, seed))
-    steps = steps or (400 if _is_harder(vary) else 300)
+    steps = steps or (500 if _is_harder(vary) else 300)
     training = TrainingConfig(steps=steps, batch=2, schedule=Schedule(peak=3e-3), seed=seed)
     return Recipe(model, objective, training)
 
