@@ -1,0 +1,49 @@
+"""The tables of benchmarks/policies, from a made-up folder of results."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mujoco")
+
+from bench_samples import CONDITIONS, episode
+from handful.bench import EpisodeStore
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "policies"
+
+
+def judged(run: Path, failed: int, objects: str = "") -> None:
+    store = EpisodeStore(run / "bench", replace(CONDITIONS, objects=objects))
+    for number in range(10):
+        store.add(episode(10_000 + number, placed=number >= failed))
+    note = {step: {"seconds": 100.0} for step in ("pick", "place")}
+    (run / "run.json").write_text(json.dumps(note))
+
+
+def test_every_table_has_its_rows(tmp_path):
+    judged(tmp_path / "runs" / "mug", 1)
+    judged(tmp_path / "runs" / "mug", 4, "mug 0123")
+    judged(tmp_path / "runs" / "mug" / "curve" / "demos-003", 5)
+    judged(tmp_path / "more" / "mug-seed-1", 2)
+    judged(tmp_path / "more" / "mug-type-0", 7)
+    words = [sys.executable, FOLDER / "tables.py", tmp_path]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    for line in (
+        "| mug | all | 10 | 1.00 | 0.90 | **0.90** [0.60, 0.98] | 1.00 0.95 0.95 |",
+        "| mug | 1 | 10 | 1.00 | 0.60 | **0.60** [0.31, 0.83] | mug 3 6/10 |",
+        "| seed 1 | 10 | 1.00 | 0.80 |",
+        "Total: mean 0.850, standard deviation 0.071",
+        "| mug | 3 | 10 | 1.00 | 0.50 |",
+        "| type 0 | 10 | 1.00 | 0.30 | **0.30** [0.11, 0.60] | 0.50 + 0.50 |",
+        "| mug | all, meshes | place: object not held by the target | 4 |",
+        "| more/mug-type-0 | 100 s | 100 s | 0.50 s | 0.50 s |",
+    ):
+        assert line in printed
+
+
+def test_the_script_is_a_script():
+    subprocess.run(["bash", "-n", FOLDER / "run.sh"], check=True)
