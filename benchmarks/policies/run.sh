@@ -36,9 +36,10 @@ jobs() { # one line for each chain of commands that can run beside the others
     echo "$(train $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
       "&& $(judge $task runs/$task --setup all --episodes 100)"
   done
-  for seed in 1 2; do
-    echo "$(train mug more/mug-seed-$seed --seed $seed) && $(judge mug more/mug-seed-$seed --episodes 100)"
-  done
+  echo "$(train mug more/mug-seed-1 --seed 1) && $(judge mug more/mug-seed-1 --episodes 100)"
+  echo "$handful collect mug --demos 10 --seed 0 --out demos/mug-other --overwrite" \
+    "&& $handful train demos/mug-other --out more/mug-other-demos --vary colors --resume" \
+    "&& $(judge mug more/mug-other-demos --episodes 100)"
   echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
   for task in mug bowl bottle; do
     echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5"

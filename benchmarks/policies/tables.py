@@ -22,7 +22,7 @@ def main(out: Path) -> None:
     """Print everything that is there."""
     setups(out)
     meshes(out)
-    seeds(out)
+    trainings(out)
     demonstrations(out)
     descriptors(out)
     failures(out)
@@ -54,16 +54,19 @@ def meshes(out: Path) -> None:
             row(task, len(tried), *rates(summarise(records)), each)
 
 
-def seeds(out: Path) -> None:
-    """Three trainings on the same demonstrations."""
+def trainings(out: Path) -> None:
+    """Three trainings: another seed, and other demonstrations."""
     table("mug, all unseen", "episodes", "pick", "place", "total")
     totals = []
-    for seed in range(3):
-        run = out / ("runs/mug" if seed == 0 else f"more/mug-seed-{seed}")
-        found = summary(run, "mug-all")
+    for name, run in (
+        ("seed 0", "runs/mug"),
+        ("seed 1", "more/mug-seed-1"),
+        ("other demonstrations", "more/mug-other-demos"),
+    ):
+        found = summary(out / run, "mug-all")
         if found is not None:
             totals.append(found.total.value)
-            row(f"seed {seed}", *rates(found))
+            row(name, *rates(found))
     if len(totals) > 1:
         print(
             f"\nTotal: mean {np.mean(totals):.3f}, standard deviation {np.std(totals, ddof=1):.3f}"
