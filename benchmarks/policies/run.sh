@@ -50,8 +50,9 @@ jobs() { # one line for each chain of commands that can run beside the others
 }
 after() { # what needs the models of the first
   for task in mug bowl bottle; do
-    [ -d "$meshes/$task" ] &&
+    if [ -d "$meshes/$task" ]; then
       judge $task runs/$task --setup all --episodes 100 --objects "$meshes/$task"
+    fi
   done
 }
 

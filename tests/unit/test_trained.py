@@ -190,6 +190,24 @@ def test_place_needs_grasp_clouds(demos):
         train(bare, small_recipe("place"))
 
 
+@pytest.mark.parametrize("own_frames", [True, False])
+def test_query_points_on_the_hand_are_passed_over(demos, models, own_frames):
+    model = models["place"]
+    clouds = model.search.prepared(*clouds_of(demos, "place"), own_frames=own_frames)
+    in_gripper = torch.tensor([[0.03, 0.0, 0.01], [0.0, 0.02, 0.16], [0.0, 0.0, 0.06]])
+    frame = torch.from_numpy(clouds.from_grasp).float()
+    queries = QueryPoints(
+        in_gripper @ frame[:3, :3].T + frame[:3, 3],
+        torch.tensor([0.6, 0.1, 0.3]),
+        torch.zeros(3, model.network.key_field.types.dim),
+    )
+    assert model._held(queries, clouds).weights.tolist() == [pytest.approx(0.1)]
+    only_hand = queries.selected(torch.tensor([0, 2]))
+    assert len(model._held(only_hand, clouds)) == 2
+    found = model.energy(clouds).queries
+    assert len(found) <= model.network.config.strongest
+
+
 def test_a_weak_query_point_far_away_does_not_keep_the_strong_one_from_the_scene(demos, models):
     model = models["place"]
     energy = model.energy(model.search.prepared(*clouds_of(demos, "place")))

@@ -28,7 +28,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 class Gripper:
     """Where the fingers of a parallel gripper are, in the gripper frame; approach is along +z.
 
-    Nothing is learned from it: pictures draw it, and feasibility checks may use it.
+    Nothing is learned from it: pictures draw it, feasibility checks may use it, and a trained place
+    model looks at what is held and not at the hand.
 
     Attributes:
         tip: Height z of the finger tips, metres.

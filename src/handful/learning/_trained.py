@@ -22,12 +22,16 @@ from handful.models import (
     MatchEnergy,
     Model,
     PickModel,
+    QueryPoints,
     config_from_json,
     config_to_json,
     save_model,
 )
 from handful.models import load_model as load_network
 from handful.sampling import ExhaustiveSearch, Sampler, near_points
+
+BEYOND_PALM = 0.5
+"""What is nearer to the gripper's origin than this share of the finger tips' distance is hand."""
 
 USE = "use.json"
 FORMAT = "handful-trained-model"
@@ -170,7 +174,20 @@ class TrainedModel:
                 return self.network(clouds.scene)
             if clouds.grasp is None:
                 raise OptionError("a place model needs a grasp cloud, too: sample(scene, grasp).")
-            return self.network(clouds.scene, clouds.grasp)
+            queries = self._held(self.network.queries(clouds.grasp), clouds)
+            key = self.network.key_field(clouds.scene)
+            return self.network.energy(key, queries.strongest(self.network.config.strongest))
+
+    def _held(self, queries: QueryPoints, clouds: PreparedClouds) -> QueryPoints:
+        """Query points on what is held, without those on the hand, if there are any others.
+
+        Grasp clouds show the hand, too, and to a network that has seen few bottles its flange looks
+        like the bottom of one. But where the hand is, is known.
+        """
+        to_gripper = torch.from_numpy(np.linalg.inv(clouds.from_grasp)).to(queries.positions)
+        height = queries.positions @ to_gripper[2, :3] + to_gripper[2, 3]
+        held = height >= BEYOND_PALM * self.gripper.tip
+        return queries.selected(held) if bool(held.any()) else queries
 
     def sample(
         self,

@@ -56,8 +56,11 @@ class QueryPoints:
 
     def strongest(self, count: int) -> QueryPoints:
         """The `count` query points of largest weight, weights unchanged (the paper keeps three)."""
-        best = self.weights.topk(min(count, len(self))).indices
-        return QueryPoints(self.positions[best], self.weights[best], self.descriptors[best])
+        return self.selected(self.weights.topk(min(count, len(self))).indices)
+
+    def selected(self, which: Tensor) -> QueryPoints:
+        """Those of a mask or of indices, weights unchanged."""
+        return QueryPoints(self.positions[which], self.weights[which], self.descriptors[which])
 
 
 @dataclass(frozen=True, eq=False)
