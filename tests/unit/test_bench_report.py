@@ -65,7 +65,7 @@ def test_ticks_are_round_and_inside():
 
 
 def test_the_success_chart_shows_rate_interval_and_paper():
-    svg = success_chart([summarise([episode(n, placed=n < 3) for n in range(4)])])
+    svg = success_chart([("mug, all", summarise([episode(n, placed=n < 3) for n in range(4)]))])
     assert "3 of 4" in words(svg)
     assert len(elements(svg, "rect")) == 1
     assert len(elements(svg, "path")) == 2
@@ -180,6 +180,8 @@ def test_the_run_itself_is_a_point_of_its_learning_curve(tmp_path):
     run = read_run(tmp_path)
     assert [point.demonstrations for point in run.curve] == [3, 7]
     own = next(one for one in run.results if one.conditions == CONDITIONS)
+    meshes = next(one for one in run.results if one.conditions.objects)
+    assert (own.summary.paper is None, meshes.summary.paper is None) == (False, True)
     assert run.curve[1].summary == own.summary
 
 

@@ -88,10 +88,10 @@ def line_chart(
     return _svg(width, height, parts)
 
 
-def success_chart(rows: Sequence[Summary], width: int = 1000) -> str:
-    """Total success of each task and setup: a bar, its 95% interval, and the paper's value."""
+def success_chart(rows: Sequence[tuple[str, Summary]], width: int = 1000) -> str:
+    """Total success of what each label names: a bar, its 95% interval, and the paper's value."""
     line, top = 30, 34
-    left, right = 190.0, width - 150.0
+    left, right = 220.0, width - 150.0
     height = top + line * len(rows) + 34
     parts = [
         _text(left, 18, "Total success", 14, _INK, weight=600),
@@ -104,10 +104,10 @@ def success_chart(rows: Sequence[Summary], width: int = 1000) -> str:
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(_rule(at(tick), top, at(tick), height - 28))
         parts.append(_text(at(tick), height - 10, f"{tick:g}", 11, _SOFT, "middle"))
-    for number, row in enumerate(rows):
+    for number, (label, row) in enumerate(rows):
         y = top + line * number + 6
         middle = y + 9
-        parts.append(_text(left - 12, middle + 4, f"{row.task}, {row.setup}", 13, _INK, "end"))
+        parts.append(_text(left - 12, middle + 4, label, 13, _INK, "end"))
         if row.total.value is None:
             continue
         low, high = row.total.interval

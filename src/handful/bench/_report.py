@@ -84,7 +84,9 @@ def _overview(runs: Sequence[RunResults]) -> list[Block]:
         Cards(tuple(_cards(runs))),
     ]
     if results:
-        chart = success_chart([result.summary for result in results])
+        chart = success_chart(
+            [(f"{one.conditions.task}, {one.label}", one.summary) for one in results]
+        )
         blocks += [Picture("success.svg", chart.encode()), _table(results)]
     looked_at = sorted({result.kind_of_seeds for result in results} - {"evaluation"})
     if looked_at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ class Result:
 
     @property
     def summary(self) -> Summary:
-        """Their row of the table."""
-        return summarise(self.records)
+        """Their row of the table; the paper's figures are for its own kind of objects only."""
+        row = summarise(self.records)
+        return row if self.conditions.is_plain else replace(row, paper=None)
 
     @property
     def label(self) -> str:
