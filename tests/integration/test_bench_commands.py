@@ -120,6 +120,34 @@ def test_a_model_is_asked_again_before_it_does_what_it_is_not_sure_of():
     assert len({seed for _, _, seed in pick.asked}) == 2
 
 
+class Rating(Fixed):
+    """A model that also rates poses: sure of those at its first one, and less and less beside."""
+
+    def rate(self, poses, scene, grasp=None):
+        away = np.linalg.norm(poses[:, :3, 3] - self.poses[0, :3, 3], axis=1)
+        order = np.argsort(away)
+        return RankedPoses(poses[order], away[order], 1.0 - 20.0 * away[order], 0.1)
+
+
+def test_poses_beside_a_good_one_that_is_not_feasible_are_tried(monkeypatch):
+    task = task_named("bottle")
+    with task.reset(2_100, Setup.TRAINED) as episode:
+        good = task.oracle_pick(episode)
+
+        def not_exactly_there(self, pose, step):
+            away = np.linalg.norm(pose[:3, 3] - good[:3, 3])
+            return Verdict(bool(away > 0.004), "too exact")
+
+        monkeypatch.setattr(Episode, "feasible", not_exactly_there)
+        pick = Rating(good, confidence=0.9)
+        record = run_episode(episode, lambda _: Policy(pick, Fixed()))
+    assert len(pick.asked) == 1
+    moved = np.linalg.norm(np.array(record.pick.pose)[:3, 3] - good[:3, 3])
+    assert 0.004 < moved < 0.006
+    assert record.pick.confidence == pytest.approx(1.0 - 20.0 * moved)
+    assert record.pick.skips == record.pick.skipped["too exact"] > 1
+
+
 def test_a_model_that_is_sure_of_nothing_does_its_best_at_once():
     task = task_named("bottle")
     with task.reset(2_100, Setup.TRAINED) as episode:

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.spatial.transform import Rotation
+from scipy.stats import binomtest, kstest
 
 from bench_samples import CONDITIONS, episode, step
+from equivariance import random_poses
 from handful._strict_json import parse_json, read_json_lines
 from handful.bench import (
     BenchError,
@@ -24,6 +26,7 @@ from handful.bench import (
     table_of,
 )
 from handful.bench._collision import thinned_points
+from handful.bench._nudge import FARTHEST, STEEPEST, nudged
 from handful.bench._paper import RATES
 from handful.bench._record import record_from_json
 from handful.clouds import PointCloud
@@ -271,3 +274,24 @@ def ring(radius=0.018, thickness=0.004):
 def test_a_handle_may_hang_on_an_arm_but_not_go_through_it(drop, collides):
     arm = SceneSurface(PointCloud(tube(0.005, 0.2) + np.array([0.0, 0.0, 0.1])))
     assert arm.collides(ring() + np.array([0.0, 0.0, 0.1 - drop])) is collides
+
+
+# --- poses beside others -----------------------------------------------------------------------
+
+
+def test_nudges_turn_and_move_the_finger_tips_by_all_sizes_up_to_the_largest():
+    poses, tip = random_poses(3, seed=0).numpy(), 0.13
+    moved = nudged(poses, 3_000, tip, np.random.default_rng(1))
+    before = poses[np.arange(3_000) % 3]
+    shift = np.linalg.norm(tips(moved, tip) - tips(before, tip), axis=1)
+    turn = moved[:, :3, :3] @ before[:, :3, :3].swapaxes(1, 2)
+    angle = Rotation.from_matrix(turn).magnitude()
+    for size, most in ((shift, FARTHEST), (angle, STEEPEST)):
+        assert kstest(size / most, "uniform").pvalue > 1e-3
+    direction = (tips(moved, tip) - tips(before, tip)) / shift[:, None]
+    assert np.abs(direction.mean(axis=0)).max() < 0.05
+    np.testing.assert_array_equal(poses, random_poses(3, seed=0).numpy())
+
+
+def tips(poses, tip):
+    return poses[:, :3, 3] + tip * poses[:, :3, 2]

@@ -146,6 +146,18 @@ def test_a_saved_model_gives_the_same_poses(models, demos, kind, tmp_path):
     np.testing.assert_array_equal(before.confidence, after.confidence)
 
 
+@pytest.mark.parametrize("kind", ["pick", "place"])
+def test_poses_from_elsewhere_are_rated_as_sampled_ones_are(models, demos, kind):
+    clouds = clouds_of(demos, kind)
+    sampled = models[kind].sample(*clouds, n=5)
+    shuffled = sampled.T_scene_gripper[np.random.default_rng(0).permutation(len(sampled))]
+    rated = models[kind].rate(shuffled, *clouds)
+    np.testing.assert_array_equal(rated.T_scene_gripper, sampled.T_scene_gripper)
+    np.testing.assert_allclose(rated.energy, sampled.energy, rtol=1e-4)
+    np.testing.assert_allclose(rated.confidence, sampled.confidence, atol=1e-3)
+    assert len(models[kind].rate(np.zeros((0, 4, 4)), *clouds)) == 0
+
+
 def test_another_sampler_can_be_used(models, demos):
     poses = models["pick"].sample(
         *clouds_of(demos, "pick"), n=4, sampler=MetropolisHastings(steps=3)

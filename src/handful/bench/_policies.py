@@ -40,6 +40,16 @@ class PoseModel(Protocol):
         """
 
 
+@runtime_checkable
+class RatingModel(PoseModel, Protocol):
+    """One that also says what it thinks of poses from elsewhere."""
+
+    def rate(
+        self, poses: np.ndarray, scene: PointCloud, grasp: PointCloud | None = None
+    ) -> RankedPoses:
+        """The poses T_scene_gripper, the best first."""
+
+
 @dataclass(frozen=True)
 class Policy:
     """A model for each step."""

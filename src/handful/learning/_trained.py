@@ -33,6 +33,8 @@ from handful.sampling import ExhaustiveSearch, Sampler, near_points
 BEYOND_PALM = 0.5
 """What is nearer to the gripper's origin than this share of the finger tips' distance is hand."""
 
+_RATED_AT_ONCE = 1024
+
 USE = "use.json"
 FORMAT = "handful-trained-model"
 VERSION = 1
@@ -94,8 +96,7 @@ class SearchConfig:
     def prepared_step(self, step: Step) -> Step:
         """A demonstration's step as the model sees it."""
         clouds = self.prepared(step.scene, step.grasp)
-        targets = clouds.from_scene @ step.targets @ np.linalg.inv(clouds.from_grasp)
-        return Step(step.name, clouds.scene, targets, clouds.grasp)
+        return Step(step.name, clouds.scene, clouds.between_frames(step.targets), clouds.grasp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,12 @@ class PreparedClouds:
     def poses(self, found: Float[np.ndarray, "poses 4 4"]) -> Float[np.ndarray, "poses 4 4"]:
         """Gripper poses in the scene from poses of one frame in the other."""
         return np.linalg.inv(self.from_scene) @ found @ self.from_grasp
+
+    def between_frames(
+        self, poses: Float[np.ndarray, "poses 4 4"]
+    ) -> Float[np.ndarray, "poses 4 4"]:
+        """Poses of one frame in the other from gripper poses in the scene."""
+        return self.from_scene @ poses @ np.linalg.inv(self.from_grasp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,13 +219,42 @@ class TrainedModel:
         found = (sampler or self.search.sampler(energy)).sample(
             energy, workspace(energy, self.search.reach), n, torch.Generator().manual_seed(seed)
         )
-        energies = found.energies.double().numpy()
-        return RankedPoses(
-            clouds.poses(found.poses.double().numpy()),
-            energies,
-            self.confidence.of(evidence(energy, energies)),
-            time.perf_counter() - start,
-        )
+        poses = clouds.poses(found.poses.double().numpy())
+        return self._ranked(poses, found.energies, energy, start)
+
+    def rate(
+        self,
+        poses: Float[np.ndarray, "poses 4 4"],
+        scene: PointCloud,
+        grasp: PointCloud | None = None,
+    ) -> RankedPoses:
+        """Poses from elsewhere with their energies and confidences, the best first.
+
+        Args:
+            poses: T_scene_gripper.
+            scene: Scene cloud, metres.
+            grasp: As for `sample`.
+        """
+        start = time.perf_counter()
+        clouds = self.search.prepared(scene, grasp)
+        energy = self.energy(clouds)
+        framed = torch.from_numpy(clouds.between_frames(poses)).to(energy.queries.positions)
+        with torch.no_grad():
+            energies = torch.cat([energy(some) for some in framed.split(_RATED_AT_ONCE)])
+        order = energies.argsort(stable=True)
+        return self._ranked(poses[order.numpy()], energies[order], energy, start)
+
+    def _ranked(
+        self,
+        poses: Float[np.ndarray, "poses 4 4"],
+        energies: Float[Tensor, "poses"],
+        energy: MatchEnergy,
+        start: float,
+    ) -> RankedPoses:
+        """Sorted poses with their confidences."""
+        values = energies.double().numpy()
+        sure = self.confidence.of(evidence(energy, values))
+        return RankedPoses(poses, values, sure, time.perf_counter() - start)
 
     def save(self, folder: str | Path) -> Path:
         """Write the model to a folder, which is replaced whole or not at all."""
