@@ -15,6 +15,7 @@ from handful.demos import (
     jitter_colors,
     jitter_points,
     perturb_poses,
+    some_sides,
     turn_colors,
     visible_from,
 )
@@ -99,6 +100,18 @@ def test_a_dropped_view_takes_only_points_that_one_camera_saw():
     sizes = [len(drop_view(scene, 3, rng(seed))) for seed in range(6)]
     assert min(sizes) < 3000
     assert min(sizes) > 1500
+
+
+def test_some_sides_of_a_thick_plate_show_one_surface_and_some_the_other():
+    flat = np.stack(np.meshgrid(*[np.linspace(-0.05, 0.05, 26)] * 2), -1).reshape(-1, 2)
+    under, over = (np.pad(flat, ((0, 0), (0, 1)), constant_values=z) for z in (0.0, 0.011))
+    plate = PointCloud(np.concatenate([under, over]).astype(np.float32))
+    shares = np.array(
+        [np.mean(some_sides(plate, rng(seed)).points[:, 2] > 0.005) for seed in range(60)]
+    )
+    assert 0.15 < (shares < 0.2).mean() < 0.6
+    assert 0.15 < (shares > 0.8).mean() < 0.6
+    assert ((shares > 0.2) & (shares < 0.8)).mean() > 0.1  # two cameras, one on either side
 
 
 def test_a_flat_cloud_has_no_hidden_side():

@@ -267,6 +267,8 @@ def test_recipes_follow_the_demonstrations(demos):
         assert make(demos, preset="paper").training.steps == 600
         with pytest.raises(OptionError, match="preset 'fats'"):
             make(demos, preset="fats")
+    assert place_recipe(demos).objective.one_sided == 0
+    assert place_recipe(demos, vary=["sides"]).objective.one_sided > 0
 
 
 def test_type_0_alone_is_as_long_as_all_types():

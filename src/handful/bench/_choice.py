@@ -18,19 +18,20 @@ from handful.learning import SURE_ENOUGH, RankedPoses
 from handful.sim import GRIPPER, Verdict
 from handful.sim.objects import Pose
 
+GOOD = 0.5
+"""Good poses have at least this share of the best one's confidence, or the model is sure."""
 ATTEMPTS = 3
-"""How often a model is asked, at most, if it is sure of poses that the robot cannot execute."""
+"""How often a model is asked, at most, if the robot can execute none of its good poses."""
 NUDGED, NUDGES = 8, 256
-"""How many of the best sure poses are nudged the second time, and how many poses come of it."""
+"""How many of the best poses are nudged the second time, and how many poses come of it."""
 _SEEDS_APART = 1_000_003
 
 
 class Choice:
     """The first feasible pose of a model; it has sorted them.
 
-    Where the model is sure of some poses and none of those is feasible, it rates poses beside them,
-    and then is asked again, with other random numbers: a few more like them might be feasible. The
-    poses that it is not sure of come last.
+    Where none of the model's good poses is feasible, it rates poses beside them, and then is asked
+    again, with other random numbers: a few more like them might be feasible. Other poses come last.
 
     Args:
         model: Asked for poses.
@@ -95,26 +96,28 @@ class Choice:
         return f"none of {len(self.proposed)} poses: {most}"
 
     def _choose(self) -> None:
-        sure = np.zeros(0, dtype=np.int64)
+        good, enough = np.zeros(0, dtype=np.int64), SURE_ENOUGH
         for attempt in range(ATTEMPTS):
-            more = self._asked(attempt, self.proposed.T_scene_gripper[sure[:NUDGED]])
-            sure = len(self.proposed) + np.flatnonzero(more.confidence >= SURE_ENOUGH)
+            more = self._asked(attempt, self.proposed.T_scene_gripper[good[:NUDGED]])
+            if attempt == 0 and len(more):
+                enough = min(SURE_ENOUGH, GOOD * float(more.confidence[0]))
+            good = len(self.proposed) + np.flatnonzero(more.confidence >= enough)
             self.proposed = _joined(self.proposed, more)
-            self.chosen = self._first_feasible(sure)
-            if self.chosen is not None or len(sure) == 0:
+            self.chosen = self._first_feasible(good)
+            if self.chosen is not None or len(good) == 0:
                 break
         if self.chosen is None:
             by_energy = np.argsort(self.proposed.energy, kind="stable")
-            unsure = self.proposed.confidence[by_energy] < SURE_ENOUGH
-            self.chosen = self._first_feasible(by_energy[unsure])
+            rest = self.proposed.confidence[by_energy] < enough
+            self.chosen = self._first_feasible(by_energy[rest])
 
-    def _asked(self, attempt: int, sure_poses: np.ndarray) -> RankedPoses:
+    def _asked(self, attempt: int, good_poses: np.ndarray) -> RankedPoses:
         """What the model says the first, second or third time."""
         seed = self._seed + attempt * _SEEDS_APART
         start = time.perf_counter()
         try:
             if attempt == 1 and isinstance(self._model, RatingModel):
-                beside = nudged(sure_poses, NUDGES, GRIPPER.tip, np.random.default_rng(seed))
+                beside = nudged(good_poses, NUDGES, GRIPPER.tip, np.random.default_rng(seed))
                 return self._model.rate(beside, self._scene, self._grasp)
             return self._model.sample(self._scene, self._grasp, n=self._samples, seed=seed)
         finally:

@@ -7,6 +7,7 @@ from ._augment import fade_colors as fade_colors
 from ._augment import jitter_colors as jitter_colors
 from ._augment import jitter_points as jitter_points
 from ._augment import perturb_poses as perturb_poses
+from ._augment import some_sides as some_sides
 from ._augment import turn_colors as turn_colors
 from ._augment import visible_from as visible_from
 from ._folder import load_demos as load_demos

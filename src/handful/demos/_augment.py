@@ -171,14 +171,30 @@ def drop_view(cloud: PointCloud, views: int, rng: np.random.Generator) -> PointC
         views: How many cameras to imagine, 2 or more.
         rng: Where the randomness comes from.
     """
-    low, high = cloud.bounds
-    center, reach = (low + high) / 2.0, float(np.linalg.norm(high - low))
     directions = rng.normal(size=(views, 3))
     directions[:, 2] = np.abs(directions[:, 2])
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    seen = np.stack([visible_from(cloud, center + 1.5 * reach * d) for d in directions])
+    seen = _seen_by_cameras(cloud, directions)
     lost = seen[0] & ~seen[1:].any(axis=0)
     return cloud if len(cloud) - lost.sum() < 2 else cloud.selected(~lost)
+
+
+def some_sides(cloud: PointCloud, rng: np.random.Generator) -> PointCloud:
+    """What one or two cameras see of the cloud, from anywhere.
+
+    A thick wall has two surfaces in a cloud, and a thin one, or one seen from one side, has one.
+    """
+    seen = _seen_by_cameras(cloud, rng.normal(size=(rng.integers(1, 3), 3))).any(axis=0)
+    return cloud if seen.sum() < 2 else cloud.selected(seen)
+
+
+def _seen_by_cameras(
+    cloud: PointCloud, directions: Float[np.ndarray, "cameras 3"]
+) -> Bool[np.ndarray, "cameras points"]:
+    """Which points cameras see that look at the cloud's middle from such directions."""
+    low, high = cloud.bounds
+    center, reach = (low + high) / 2.0, float(np.linalg.norm(high - low))
+    unit = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return np.stack([visible_from(cloud, center + 1.5 * reach * d) for d in unit])
 
 
 def visible_from(cloud: PointCloud, eye: Float[np.ndarray, "3"]) -> Bool[np.ndarray, "points"]:

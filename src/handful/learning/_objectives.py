@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from handful.clouds import NeighbourIndex
-from handful.demos import Augmentation, Step
+from handful.demos import Augmentation, Step, some_sides
 from handful.errors import DemoError
 from handful.learning._clutter import Clutter
 from handful.learning._crops import ContextDropout
@@ -120,6 +120,7 @@ class PlaceObjective:
         augmentation: Changes of the step.
         context: Changes of what stands around the target.
         held_context: The same for the grasp cloud, about where it touches the scene.
+        one_sided: Probability that only some sides of the grasp cloud are shown.
         surrogate: Of the surrogate query model.
         early: Share of the steps that use the surrogate.
         stretch: Changes of the shapes of scene and held object.
@@ -138,6 +139,7 @@ class PlaceObjective:
     held_context: ContextDropout = field(
         default_factory=lambda: ContextDropout(smallest=0.06, largest=0.14)
     )
+    one_sided: float = 0.0
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     stretch: Stretch = field(default_factory=Stretch)
     clutter: Clutter = field(default_factory=Clutter)
@@ -155,9 +157,11 @@ class PlaceObjective:
         focus = focus_of_place(changed)
         changed = self.stretch.apply(changed, focus, rng)
         scene = self.context.apply(changed.scene, focus, rng)
-        assert changed.grasp is not None
-        pose = changed.targets[0]
-        held = self.held_context.apply(changed.grasp, pose[:3, :3].T @ (focus - pose[:3, 3]), rng)
+        held, pose = changed.grasp, changed.targets[0]
+        assert held is not None
+        if self.one_sided > 0 and rng.uniform() < self.one_sided:
+            held = some_sides(held, rng)
+        held = self.held_context.apply(held, pose[:3, :3].T @ (focus - pose[:3, 3]), rng)
         key = model.key_field(self.clutter.apply(scene, focus, rng))
         grasp = model.queries.encode(held)
         poses = _poses(changed, key.encoded)

@@ -29,13 +29,16 @@ CHANNELS = (16, 8, 4, 4)
 
 ALL_TYPES = (0, 1, 2, 3)
 
-VARIATIONS = ("colors", "contrast", "shapes", "clutter")
-"""What training can make up: turned colours, faded colours, stretched shapes, things around."""
+VARIATIONS = ("colors", "contrast", "shapes", "sides", "clutter")
+"""What training can make up: turned colours, faded colours, stretched shapes, held objects of which
+only some sides are seen, things around."""
 
 RECOLORED = 0.8
 """Share of the training scenes whose colours are turned, and of those whose colours fade."""
 STRETCHED = 0.25
 """Largest logarithm of the factors by which training scenes are stretched."""
+ONE_SIDED = 0.5
+"""Share of the training scenes with such held objects."""
 FAR_CANDIDATES = 32
 """Points of a stretched object that a place model learns not to look at, in each early step."""
 CLUTTERED = 6
@@ -133,6 +136,8 @@ def place_recipe(
         queries=GraspQueryConfig(count=24, cluster_radius=0.015, steps=10, step_size=0.05),
     )
     objective = PlaceObjective(_negatives(preset, types), **_changes(vary))
+    if "sides" in vary:
+        objective = replace(objective, one_sided=ONE_SIDED)
     if "shapes" in vary:
         objective = replace(objective, far_candidates=FAR_CANDIDATES)
     if "clutter" in vary:
