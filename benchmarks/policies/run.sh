@@ -18,7 +18,8 @@ setups=trained,instances,poses,distractors
 mkdir -p "$out"
 cd "$out"
 
-declare -A vary=([mug]=colors [bowl]=colors [bottle]=all)
+most=colors,contrast,shapes,clutter
+declare -A vary=([mug]=$most [bowl]=all [bottle]=$most)
 declare -A demo_seed=([mug]=500 [bowl]=500 [bottle]=1)
 train() { # task, folder of the run, more options
   echo "$handful train demos/$1 --out $2 --vary ${vary[$1]} --resume ${*:3}"
@@ -38,7 +39,7 @@ jobs() { # one line for each chain of commands that can run beside the others
   done
   echo "$(train mug more/mug-seed-1 --seed 1) && $(judge mug more/mug-seed-1 --episodes 100)"
   echo "$handful collect mug --demos 10 --seed 0 --out demos/mug-other --overwrite" \
-    "&& $handful train demos/mug-other --out more/mug-other-demos --vary colors --resume" \
+    "&& $handful train demos/mug-other --out more/mug-other-demos --vary $most --resume" \
     "&& $(judge mug more/mug-other-demos --episodes 100)"
   echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
   for task in mug bowl bottle; do

@@ -28,7 +28,8 @@ DEMONSTRATIONS = 10
 FIRST_SEED = 20_000
 """Of the demo's episodes: for evaluation, and apart from those that the benchmark begins with."""
 
-VARY = {"mug": "colors", "bowl": "colors", "bottle": "all"}
+_MOST = "colors,contrast,shapes,clutter"
+VARY = {"mug": _MOST, "bowl": "all", "bottle": _MOST}
 """What training makes up for each task (`handful train --vary`); found on development seeds."""
 
 Steps = Annotated[
@@ -129,7 +130,8 @@ def curve(
 
     The same command again goes on where it stopped; `handful report` draws the curve. Models of
     the run itself are used for the number of demonstrations that they were trained on
-    (`handful demo`, or `handful train --vary colors`; `--vary all` for bottles).
+    (`handful demo`, or `handful train` with the same `--vary`: all for bowls, for others all
+    but sides).
 
     Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
     """
