@@ -15,6 +15,7 @@ meshes=${MESHES:-$here/../../../shared/meshes}
 export OMP_NUM_THREADS=1
 handful=${HANDFUL:-handful}
 setups=trained,instances,poses,distractors
+first=12000 # seed of the first episode
 mkdir -p "$out"
 cd "$out"
 
@@ -25,7 +26,7 @@ train() { # task, folder of the run, more options
   echo "$handful train demos/$1 --out $2 --vary ${vary[$1]} --resume ${*:3}"
 }
 judge() { # task, folder of the run, more options
-  echo "$handful bench $1 --run $2 --stills ${*:3}"
+  echo "$handful bench $1 --run $2 --seed $first --stills ${*:3}"
 }
 for task in mug bowl bottle; do
   [ -d demos/$task ] ||
@@ -43,10 +44,10 @@ jobs() { # one line for each chain of commands that can run beside the others
     "&& $(judge mug more/mug-other-demos --episodes 100)"
   echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
   for task in mug bowl bottle; do
-    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5"
+    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5 --first-episode $first"
   done
   for size in 3 1; do
-    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size"
+    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size --first-episode $first"
   done
 }
 after() { # what needs the models of the first
