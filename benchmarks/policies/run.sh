@@ -15,18 +15,20 @@ meshes=${MESHES:-$here/../../../shared/meshes}
 export OMP_NUM_THREADS=1
 handful=${HANDFUL:-handful}
 setups=trained,instances,poses,distractors
-first=12000 # seed of the first episode
+declare -A first=([mug]=12000 [bowl]=13000 [bottle]=12000) # seed of the first episode
 mkdir -p "$out"
 cd "$out"
 
 most=colors,contrast,shapes,clutter
-declare -A vary=([mug]=$most [bowl]=all [bottle]=$most)
+declare -A vary_pick=([mug]=$most [bowl]=colors [bottle]=$most)
+declare -A vary_place=([mug]=$most [bowl]=all [bottle]=$most)
 declare -A demo_seed=([mug]=500 [bowl]=500 [bottle]=1)
-train() { # task, folder of the run, more options
-  echo "$handful train demos/$1 --out $2 --vary ${vary[$1]} --resume ${*:3}"
+train() { # task, demonstrations, folder of the run, more options
+  local command="$handful train demos/$2 --out $3 --resume ${*:4}"
+  echo "$command --step pick --vary ${vary_pick[$1]} && $command --step place --vary ${vary_place[$1]}"
 }
 judge() { # task, folder of the run, more options
-  echo "$handful bench $1 --run $2 --seed $first --stills ${*:3}"
+  echo "$handful bench $1 --run $2 --seed ${first[$1]} --stills ${*:3}"
 }
 for task in mug bowl bottle; do
   [ -d demos/$task ] ||
@@ -35,19 +37,19 @@ done
 
 jobs() { # one line for each chain of commands that can run beside the others
   for task in mug bowl bottle; do
-    echo "$(train $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
+    echo "$(train $task $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
       "&& $(judge $task runs/$task --setup all --episodes 100)"
   done
-  echo "$(train mug more/mug-seed-1 --seed 1) && $(judge mug more/mug-seed-1 --episodes 100)"
+  echo "$(train mug mug more/mug-seed-1 --seed 1) && $(judge mug more/mug-seed-1 --episodes 100)"
   echo "$handful collect mug --demos 10 --seed 0 --out demos/mug-other --overwrite" \
-    "&& $handful train demos/mug-other --out more/mug-other-demos --vary $most --resume" \
+    "&& $(train mug mug-other more/mug-other-demos)" \
     "&& $(judge mug more/mug-other-demos --episodes 100)"
-  echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
+  echo "$(train mug mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 100)"
   for task in mug bowl bottle; do
-    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5 --first-episode $first"
+    echo "$handful curve $task --demos demos/$task --run runs/$task --sizes 5 --first-episode ${first[$task]}"
   done
   for size in 3 1; do
-    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size --first-episode $first"
+    echo "$handful curve mug --demos demos/mug --run runs/mug --sizes $size --first-episode ${first[mug]}"
   done
 }
 after() { # what needs the models of the first

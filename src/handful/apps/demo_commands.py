@@ -29,7 +29,11 @@ FIRST_SEED = 20_000
 """Of the demo's episodes: for evaluation, and apart from those that the benchmark begins with."""
 
 _MOST = "colors,contrast,shapes,clutter"
-VARY = {"mug": _MOST, "bowl": "all", "bottle": _MOST}
+VARY = {
+    "mug": {"pick": _MOST, "place": _MOST},
+    "bowl": {"pick": "colors", "place": "all"},
+    "bottle": {"pick": _MOST, "place": _MOST},
+}
 """What training makes up for each task (`handful train --vary`); found on development seeds."""
 
 Steps = Annotated[
@@ -130,8 +134,7 @@ def curve(
 
     The same command again goes on where it stopped; `handful report` draws the curve. Models of
     the run itself are used for the number of demonstrations that they were trained on
-    (`handful demo`, or `handful train` with the same `--vary`: all for bowls, for others all
-    but sides).
+    (`handful demo`, or `handful train` with the same `--vary`; benchmarks/policies/run.sh).
 
     Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
     """
@@ -198,8 +201,11 @@ def _was_trained(run: Path, demos: DemoSet, task: str, seed: int, steps: int | N
 def _recipes(demos: DemoSet, task: str, seed: int, steps: int | None) -> list[Recipe]:
     from handful.learning import pick_recipe, place_recipe
 
-    vary = variations(VARY[task])
-    return [make(demos, vary=vary, seed=seed, steps=steps) for make in (pick_recipe, place_recipe)]
+    vary = {step: variations(words) for step, words in VARY[task].items()}
+    return [
+        pick_recipe(demos, vary=vary["pick"], seed=seed, steps=steps),
+        place_recipe(demos, vary=vary["place"], seed=seed, steps=steps),
+    ]
 
 
 def _demonstrated(task: Task, folder: Path, seed: int) -> DemoSet:
