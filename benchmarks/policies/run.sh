@@ -15,7 +15,7 @@ meshes=${MESHES:-$here/../../../shared/meshes}
 export OMP_NUM_THREADS=1
 handful=${HANDFUL:-handful}
 setups=trained,instances,poses,distractors
-declare -A first=([mug]=12000 [bowl]=13000 [bottle]=12000) # seed of the first episode
+declare -A first=([mug]=12000 [bowl]=13000 [bottle]=10000) # seed of the first episode
 mkdir -p "$out"
 cd "$out"
 
