@@ -88,7 +88,11 @@ def demonstrations(out: Path) -> None:
 def descriptors(out: Path) -> None:
     """Type 0 alone against types 0 to 3."""
     table("mug, all unseen", "episodes", "pick", "place", "total", "seconds")
-    for name, run in (("types 0-3", "runs/mug"), ("type 0", "more/mug-type-0")):
+    for name, run in (
+        ("types 0-3", "runs/mug"),
+        ("type 0", "more/mug-type-0"),
+        ("type 0, faster pick", "more/mug-type-0-matched"),
+    ):
         found = summary(out / run, "mug-all")
         if found is not None:
             row(name, *rates(found), f"{found.pick_seconds:.2f} + {found.place_seconds:.2f}")
