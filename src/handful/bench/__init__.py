@@ -18,6 +18,7 @@ from ._errors import BenchError as BenchError
 from ._policies import Policy as Policy
 from ._policies import PolicyMaker as PolicyMaker
 from ._policies import PoseModel as PoseModel
+from ._policies import RatingModel as RatingModel
 from ._policies import policy_maker as policy_maker
 from ._record import EpisodeRecord as EpisodeRecord
 from ._record import Failure as Failure
