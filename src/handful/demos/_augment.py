@@ -183,7 +183,8 @@ def some_sides(cloud: PointCloud, rng: np.random.Generator) -> PointCloud:
 
     A thick wall has two surfaces in a cloud, and a thin one, or one seen from one side, has one.
     """
-    seen = _seen_by_cameras(cloud, rng.normal(size=(rng.integers(1, 3), 3))).any(axis=0)
+    views = _seen_by_cameras(cloud, rng.normal(size=(rng.integers(1, 3), 3)))
+    seen = views.sum(axis=0) > 0
     return cloud if seen.sum() < 2 else cloud.selected(seen)
 
 
