@@ -354,8 +354,9 @@ def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path):
 @pytest.mark.slow
 def test_a_learning_curve_is_one_command(tmp_path):
     demos = _collected(tmp_path)
-    words = ("--out", tmp_path / "run", "--vary", "all", "--steps", 1)
-    assert run("train", demos, *words).exit_code == 0
+    for step, vary in demo_commands.VARY["bottle"].items():
+        words = ("--out", tmp_path / "run", "--step", step, "--vary", vary, "--steps", 1)
+        assert run("train", demos, *words).exit_code == 0
     made = run("curve", "bottle", "--demos", demos, "--run", tmp_path / "run",
                "--sizes", "1,2", "--setup", "trained", "--episodes", 1, "--first-episode", 2_000,
                "--steps", 1)  # fmt: skip
