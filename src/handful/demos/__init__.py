@@ -1,23 +1,20 @@
-"""Demonstrations: the types, the folder on disk, importers, augmentation, samples and pictures."""
+"""Demonstrations: tasks, steps, grippers, the folder on disk, importers and samples."""
 
-from ._augment import Augmentation as Augmentation
-from ._augment import drop_points as drop_points
-from ._augment import drop_view as drop_view
-from ._augment import fade_colors as fade_colors
-from ._augment import jitter_colors as jitter_colors
-from ._augment import jitter_points as jitter_points
-from ._augment import perturb_poses as perturb_poses
-from ._augment import some_sides as some_sides
-from ._augment import turn_colors as turn_colors
-from ._augment import visible_from as visible_from
 from ._folder import load_demos as load_demos
 from ._folder import save_demos as save_demos
-from ._picture import picture_of_demos as picture_of_demos
-from ._picture import picture_of_step as picture_of_step
-from ._types import STEP_NAMES as STEP_NAMES
+from ._gripper import ContactFrame as ContactFrame
+from ._gripper import Gripper as Gripper
+from ._gripper import HandBox as HandBox
+from ._gripper import HandMesh as HandMesh
+from ._gripper import HandShape as HandShape
+from ._gripper import gripper_from_tip as gripper_from_tip
+from ._hands import HANDS as HANDS
+from ._hands import gripper_named as gripper_named
+from ._task import Action as Action
+from ._task import Task as Task
+from ._task import TaskStep as TaskStep
 from ._types import Demonstration as Demonstration
 from ._types import DemoSet as DemoSet
-from ._types import Gripper as Gripper
 from ._types import Step as Step
 from .importers import import_edf as import_edf
 from .importers import import_npz as import_npz

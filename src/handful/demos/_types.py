@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ import torch
 from jaxtyping import Float
 
 from handful.clouds import PointCloud
-from handful.errors import DemoError, GeometryError, unknown_name_message
+from handful.demos._gripper import Gripper
+from handful.demos._task import Action, Task, TaskStep
+from handful.errors import DemoError, GeometryError, errors_at, unknown_name_message
 from handful.geometry import check_pose
-
-STEP_NAMES = ("pick", "place")
-"""The steps of a pick-and-place task, in the order a robot does them."""
 
 MAX_TARGET_GAP = 20.0
 """Metres from a target to the scene's bounding box; what is farther was meant in millimetres."""
@@ -24,38 +23,13 @@ MAX_TARGET_GAP = 20.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
-@dataclass(frozen=True)
-class Gripper:
-    """Where the fingers of a parallel gripper are, in the gripper frame; approach is along +z.
-
-    Nothing is learned from it: pictures draw it, feasibility checks may use it, and a trained place
-    model looks at what is held and not at the hand.
-
-    Attributes:
-        tip: Height z of the finger tips, metres.
-        opening: Distance between the open fingers, metres.
-        axis: The axis of the gripper frame, `x` or `y`, along which the fingers open.
-    """
-
-    tip: float = 0.15
-    opening: float = 0.08
-    axis: str = "x"
-
-    def __post_init__(self) -> None:
-        for name in ("tip", "opening"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and 0.005 <= value <= 1.0):
-                raise DemoError(f"gripper {name} is {value}: need metres, 0.005 to 1.")
-        if self.axis not in ("x", "y"):
-            raise DemoError(unknown_name_message("gripper axis", self.axis, ("x", "y")))
-
-
 @dataclass(frozen=True, eq=False)
 class Step:
     """One thing to do: what was seen, what was held, and where the gripper should go.
 
     Attributes:
-        name: `pick` or `place`.
+        name: Of the step in its task, for example `pick` or `hang mug`.
+        action: What the gripper does there.
         scene: Scene cloud X, in the scene frame.
         grasp: Grasp cloud Y, what the gripper holds (and the gripper, where it was seen), in the
             gripper frame; None when it was not recorded.
@@ -63,19 +37,45 @@ class Step:
     """
 
     name: str
+    action: Action
     scene: PointCloud
     grasp: PointCloud | None
     targets: Float[np.ndarray, "targets 4 4"]
 
     def __init__(
-        self, name: str, scene: PointCloud, targets: Any, grasp: PointCloud | None = None
+        self,
+        name: str,
+        action: Action,
+        scene: PointCloud,
+        targets: Any,
+        grasp: PointCloud | None = None,
     ) -> None:
-        if name not in STEP_NAMES:
-            raise DemoError(unknown_name_message("step", name, STEP_NAMES))
+        TaskStep(name, action)  # checks the name
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "action", action)
         object.__setattr__(self, "scene", scene)
         object.__setattr__(self, "grasp", grasp)
         object.__setattr__(self, "targets", _checked_targets(targets, name, scene))
+
+    @property
+    def task_step(self) -> TaskStep:
+        """Name and action."""
+        return TaskStep(self.name, self.action)
+
+    def changed(
+        self,
+        scene: PointCloud | None = None,
+        targets: Any = None,
+        grasp: PointCloud | None = None,
+    ) -> Step:
+        """The step with some of its parts replaced."""
+        return Step(
+            self.name,
+            self.action,
+            self.scene if scene is None else scene,
+            self.targets if targets is None else targets,
+            self.grasp if grasp is None else grasp,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Demonstration:
 
     Attributes:
         name: Unique in its set; letters, digits, `_`, `-` and `.`, so that it can name files.
-        steps: One or more steps with different names, in order.
+        steps: One or more steps with different names, in the order in which they were done.
     """
 
     name: str
@@ -96,11 +96,13 @@ class Demonstration:
                 f"demonstration name {self.name!r}: use 1 to 100 letters, digits, '_', '-' or '.', "
                 "beginning with a letter or digit."
             )
-        names = [step.name for step in self.steps]
-        if not names or len(set(names)) != len(names):
-            raise DemoError(
-                f"demonstration {self.name!r} has steps {names}: need one or more, no two alike."
-            )
+        with errors_at(f"demonstration {self.name!r}"):
+            Task(tuple(step.task_step for step in self.steps))
+
+    @property
+    def task(self) -> Task:
+        """What the demonstration shows."""
+        return Task(tuple(step.task_step for step in self.steps))
 
     def step(self, name: str) -> Step:
         """The step of that name.
@@ -120,13 +122,14 @@ class DemoSet:
     """Demonstrations of one task with one gripper.
 
     Attributes:
-        demonstrations: One or more, with different names.
-        gripper: Shape of the gripper, for pictures and feasibility.
+        demonstrations: One or more, with different names. They agree on the order and the actions
+            of the steps that they have.
+        gripper: What they were shown with.
         description: One sentence for people.
     """
 
     demonstrations: tuple[Demonstration, ...]
-    gripper: Gripper = field(default_factory=Gripper)
+    gripper: Gripper
     description: str = ""
 
     def __post_init__(self) -> None:
@@ -136,6 +139,12 @@ class DemoSet:
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise DemoError(f"demonstrations share the name {repeated[0]!r}: give each its own.")
+        _common_task(self.demonstrations)
+
+    @property
+    def task(self) -> Task:
+        """All steps of the demonstrations, in their order."""
+        return _common_task(self.demonstrations)
 
     def __len__(self) -> int:
         return len(self.demonstrations)
@@ -153,6 +162,31 @@ class DemoSet:
             DemoError: A demonstration has none.
         """
         return [demonstration.step(name) for demonstration in self]
+
+
+def _common_task(demonstrations: tuple[Demonstration, ...]) -> Task:
+    """The task that all demonstrations are parts of.
+
+    Raises:
+        DemoError: Two demonstrations contradict each other.
+    """
+    steps: list[TaskStep] = []
+    for demonstration in demonstrations:
+        place = 0
+        for step in demonstration.task:
+            known = {one.name: index for index, one in enumerate(steps)}
+            at = known.get(step.name)
+            if at is None:
+                steps.insert(place, step)
+                place += 1
+            elif steps[at].action is not step.action or at < place:
+                raise DemoError(
+                    f"demonstration {demonstration.name!r} has the step {step.name!r} with another "
+                    "action or in another order than those before it: a set shows one task."
+                )
+            else:
+                place = at + 1
+    return Task(tuple(steps))
 
 
 def _checked_targets(

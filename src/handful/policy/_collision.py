@@ -1,11 +1,11 @@
-"""Whether what the hand holds would go through the scene, told from the two clouds alone.
+"""Whether the hand, or what it holds, would go through the scene, told from clouds alone.
 
 A cloud shows surfaces, not solids, so being near is no collision: a mug is meant to touch the
 hanger. It is one where the held surface lies on both sides of the scene's surface. Around each
 scene point near the held cloud, the scene's tangent plane is known; held points beside that point
 which reach beyond the plane on either side by more than a tolerance say that the surfaces cross.
 Of a level surface the solid side is known, since cameras see it from above: there it is enough to
-be below it.
+be below it. The hand is a solid of known shape: scene points inside of it are a collision.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from jaxtyping import Float
 from scipy.spatial import cKDTree
 
 from handful.clouds import NeighbourIndex, PointCloud, voxel_filter
+from handful.demos import Gripper, HandShape
 
 GRAIN = 0.003
 """Both clouds are thinned to this voxel size, metres."""
@@ -40,13 +41,14 @@ class SceneSurface:
     """The surface that a scene cloud shows, ready to be asked for collisions.
 
     Args:
-        scene: Scene cloud X; the table is at z = 0, z up.
+        scene: Scene cloud X, z up.
+        table: Height below which nothing may reach, metres; None where there is no such plane.
     """
 
-    def __init__(self, scene: PointCloud) -> None:
-        points = voxel_filter(scene, GRAIN).points.astype(np.float64)
-        raised = points[:, 2] > GRAIN
-        self._points = points[raised]
+    def __init__(self, scene: PointCloud, table: float | None = None) -> None:
+        points = thinned_points(scene)
+        self._table = -np.inf if table is None else table
+        self._points = points[points[:, 2] > self._table + GRAIN]
         self._normals, bend = _tangent_planes(points, self._points)
         self._has_plane = bend < ROUND
         self._level = (bend < FLAT) & (self._normals[:, 2] > LEVEL)
@@ -55,9 +57,37 @@ class SceneSurface:
         """Whether held points, thinned and in the scene frame, go through the scene."""
         return self.crossings(held) >= TOO_MANY
 
+    def hand_collides(
+        self, gripper: Gripper, T_scene_gripper: Float[np.ndarray, "4 4"], holding: bool
+    ) -> bool:
+        """Whether the described hand at a pose has scene points inside, or is in the table.
+
+        Args:
+            gripper: With a shape.
+            T_scene_gripper: Where it is.
+            holding: Leave the fingers out. They are closed around what is held, at a distance that
+                nobody knows, and the grasp cloud shows them.
+        """
+        shape = gripper.shape
+        if shape is None:
+            return False
+        if holding:
+            fixed = tuple(box for box in shape.boxes if box.side == 0)
+            if not fixed and not shape.meshes:
+                return False
+            shape = HandShape(fixed, shape.meshes)
+        corners = np.concatenate([vertices for vertices, _ in shape.surfaces()])
+        moved = corners @ T_scene_gripper[:3, :3].T + T_scene_gripper[:3, 3]
+        if moved[:, 2].min() < self._table - TOLERANCE:
+            return True
+        low, high = moved.min(axis=0), moved.max(axis=0)
+        close = ((self._points >= low) & (self._points <= high)).all(axis=1)
+        local = (self._points[close] - T_scene_gripper[:3, 3]) @ T_scene_gripper[:3, :3]
+        return int(shape.contains(local, -TOLERANCE).sum()) >= TOO_MANY
+
     def crossings(self, held: Float[np.ndarray, "held 3"]) -> int:
         """How many scene points the held surface crosses, and held points are in the table."""
-        in_table = int((held[:, 2] < -TOLERANCE).sum())
+        in_table = int((held[:, 2] < self._table - TOLERANCE).sum())
         low, high = held.min(axis=0) - REACH, held.max(axis=0) + REACH
         close = ((self._points >= low) & (self._points <= high)).all(axis=1) & self._has_plane
         if not close.any():

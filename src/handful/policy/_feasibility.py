@@ -1,0 +1,146 @@
+"""Which proposed poses may be executed: the user's limits, the robot's reach, and collisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from handful.clouds import Box, PointCloud
+from handful.demos import Gripper, TaskStep
+from handful.errors import GeometryError, OptionError
+from handful.geometry import check_pose
+from handful.policy._collision import SceneSurface, thinned_points
+from handful.policy._interfaces import Robot
+from handful.policy._motion import backed_off
+from handful.policy._verdict import Verdict
+
+RISES = (0.03, 0.015, 0.0)
+"""Metres above the pose where what is held is checked: the way down."""
+BACKS = (0.03, 0.015, 0.0)
+"""Metres before the pose, along the approach, where the hand is checked."""
+
+
+@dataclass(frozen=True)
+class ApproachCone:
+    """Directions of approach that are allowed.
+
+    Attributes:
+        axis: The middle direction in the scene frame, for example (0, 0, -1) for from above.
+        half_angle: Largest angle between it and the approach, radians.
+    """
+
+    axis: tuple[float, float, float]
+    half_angle: float
+
+    def __post_init__(self) -> None:
+        length = math.hypot(*self.axis)
+        if not (math.isfinite(length) and length > 0 and 0 < self.half_angle <= math.pi):
+            raise OptionError(
+                f"approach cone: axis {self.axis}, half angle {self.half_angle}: need a direction, "
+                "and radians up to pi."
+            )
+
+    def holds(self, direction: Float[np.ndarray, "3"]) -> bool:
+        """Whether a unit vector is inside."""
+        axis = np.array(self.axis) / math.hypot(*self.axis)
+        return bool(direction @ axis >= math.cos(self.half_angle) - 1e-9)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a user does not want, whatever the robot could do.
+
+    Attributes:
+        workspace: Where the contact point may go, scene frame.
+        approach: Allowed directions of approach.
+        allowed: The user's own check of a step and T_scene_gripper.
+        table: Height z below which nothing may reach, metres; None where there is no such plane.
+        hand: Check the hand's described shape against the scene cloud.
+        held: Check what is held against the scene cloud.
+    """
+
+    workspace: Box | None = None
+    approach: ApproachCone | None = None
+    allowed: Callable[[TaskStep, np.ndarray], Verdict] | None = None
+    table: float | None = None
+    hand: bool = True
+    held: bool = True
+
+
+class Feasibility:
+    """Judges poses for one step, for what was seen once.
+
+    Args:
+        step: The step.
+        gripper: What moves.
+        scene: Scene cloud X.
+        grasp: Grasp cloud Y of a step with something in the gripper, else None.
+        limits: The user's.
+        robot: Asked for its reach; None where there is no robot.
+    """
+
+    def __init__(
+        self,
+        step: TaskStep,
+        gripper: Gripper,
+        scene: PointCloud,
+        grasp: PointCloud | None = None,
+        limits: Limits | None = None,
+        robot: Robot | None = None,
+    ) -> None:
+        self._step, self._gripper, self._robot = step, gripper, robot
+        self._limits = limits or Limits()
+        self._surface = SceneSurface(scene, self._limits.table)
+        self._held = None
+        if grasp is not None and self._limits.held:
+            self._held = thinned_points(grasp)
+
+    def __call__(self, T_scene_gripper: Float[np.ndarray, "4 4"]) -> Verdict:
+        """Whether the pose can be executed; the reason is a kind, the same for like cases."""
+        for check in (self._is_pose, self._within_limits, self._in_reach, self._hand_is_free,
+                      self._held_is_free):  # fmt: skip
+            verdict = check(T_scene_gripper)
+            if not verdict:
+                return verdict
+        return Verdict(True)
+
+    def _is_pose(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
+        try:
+            check_pose(torch.as_tensor(pose))
+        except GeometryError:
+            return Verdict(False, "not a pose")
+        return Verdict(True)
+
+    def _within_limits(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
+        contact = pose @ self._gripper.T_gripper_contact
+        limits = self._limits
+        if limits.workspace is not None and not limits.workspace.contains(contact[None, :3, 3])[0]:
+            return Verdict(False, "outside of the workspace")
+        if limits.approach is not None and not limits.approach.holds(contact[:3, 2]):
+            return Verdict(False, "outside of the cone of allowed approach directions")
+        return Verdict(True) if limits.allowed is None else limits.allowed(self._step, pose)
+
+    def _in_reach(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
+        return Verdict(True) if self._robot is None else self._robot.reach(self._step, pose)
+
+    def _hand_is_free(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
+        if self._limits.hand and self._gripper.shape is not None:
+            holding = self._step.action.holding
+            for back in BACKS:
+                where = backed_off(pose[None], self._gripper, back)[0]
+                if self._surface.hand_collides(self._gripper, where, holding):
+                    return Verdict(False, "the hand would go through the scene")
+        return Verdict(True)
+
+    def _held_is_free(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
+        if self._held is not None:
+            moved = self._held @ pose[:3, :3].T + pose[:3, 3]
+            for rise in RISES:
+                if self._surface.collides(moved + np.array([0.0, 0.0, rise])):
+                    return Verdict(False, "what is held would go through the scene")
+        return Verdict(True)

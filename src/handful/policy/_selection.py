@@ -1,0 +1,128 @@
+"""Pose selection: the best feasible pose of a predictor, with its second and third tries."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from handful.clouds import PointCloud
+from handful.demos import Gripper
+from handful.errors import HandfulError
+from handful.policy._confidence import SURE_ENOUGH
+from handful.policy._interfaces import PosePredictor, RatingPredictor
+from handful.policy._perturb import perturbed
+from handful.policy._ranked import RankedPoses
+from handful.policy._verdict import Verdict
+
+GOOD = 0.5
+"""Good poses have at least this share of the best one's confidence, or the predictor is sure."""
+ATTEMPTS = 3
+"""How often a predictor is asked, at most, if the robot can execute none of its good poses."""
+PERTURBED, PERTURBATIONS = 8, 256
+"""How many of the best poses are perturbed, and how many poses are made of them."""
+_SEEDS_APART = 1_000_003
+
+
+class PoseSelection:
+    """The first feasible pose of a predictor, in the order of its ranking.
+
+    Where none of the good poses is feasible, the predictor rates perturbed ones, and then it is
+    asked again with other random numbers, since more good poses might be feasible. Poses that are
+    not good are tried last.
+
+    Args:
+        predictor: Asked for poses.
+        gripper: What executes them.
+        scene: Scene cloud X.
+        grasp: Grasp cloud Y, for steps with something in the gripper.
+        feasible: Judges a pose T_scene_gripper.
+        samples: Poses that the predictor is asked for.
+        seed: The same seed gives the same selection.
+
+    Attributes:
+        proposed: All poses that the predictor proposed or rated.
+        chosen: Which of them is to be executed; None if none is feasible.
+        skipped: How many poses were found infeasible, by reason.
+        seconds: Time that the predictor took.
+    """
+
+    def __init__(
+        self,
+        predictor: PosePredictor,
+        gripper: Gripper,
+        scene: PointCloud,
+        grasp: PointCloud | None,
+        feasible: Callable[[np.ndarray], Verdict],
+        samples: int,
+        seed: int,
+    ) -> None:
+        self._predictor, self._scene, self._grasp = predictor, scene, grasp
+        self._gripper, self._feasible = gripper, feasible
+        self._samples, self._seed = samples, seed
+        self._refusal = ""
+        self.skipped: Counter[str] = Counter()
+        self.seconds = 0.0
+        self.proposed = RankedPoses.nothing(gripper)
+        self.chosen: int | None = None
+        try:
+            self._choose()
+        except HandfulError as error:
+            self._refusal = str(error)
+
+    @property
+    def T_scene_gripper(self) -> Float[np.ndarray, "4 4"] | None:
+        """The pose to execute."""
+        return None if self.chosen is None else self.proposed.T_scene_gripper[self.chosen]
+
+    @property
+    def why_none(self) -> str:
+        """Why no pose was chosen, for people."""
+        if self._refusal:
+            return self._refusal
+        if not len(self.proposed):
+            return "the predictor proposed nothing"
+        most = ", ".join(f"{reason} ({times})" for reason, times in self.skipped.most_common(2))
+        return f"none of {len(self.proposed)} poses: {most}"
+
+    def _choose(self) -> None:
+        good, enough = np.zeros(0, dtype=np.int64), SURE_ENOUGH
+        for attempt in range(ATTEMPTS):
+            more = self._asked(attempt, self.proposed.T_scene_gripper[good[:PERTURBED]])
+            if attempt == 0 and len(more):
+                enough = min(SURE_ENOUGH, GOOD * float(more.confidence[0]))
+            good = len(self.proposed) + np.flatnonzero(more.confidence >= enough)
+            self.proposed = self.proposed.followed_by(more)
+            self.chosen = self._first_feasible(good)
+            if self.chosen is not None or len(good) == 0:
+                break
+        if self.chosen is None:
+            by_energy = np.argsort(self.proposed.energy, kind="stable")
+            rest = self.proposed.confidence[by_energy] < enough
+            self.chosen = self._first_feasible(by_energy[rest])
+
+    def _asked(
+        self, attempt: int, T_scene_good: Float[np.ndarray, "good 4 4"]
+    ) -> RankedPoses:
+        """What the predictor answers the first, second or third time."""
+        seed = self._seed + attempt * _SEEDS_APART
+        start = time.perf_counter()
+        try:
+            if attempt == 1 and isinstance(self._predictor, RatingPredictor):
+                rng = np.random.default_rng(seed)
+                beside = perturbed(T_scene_good, PERTURBATIONS, self._gripper, rng)
+                return self._predictor.rate(beside, self._scene, self._grasp)
+            return self._predictor.sample(self._scene, self._grasp, n=self._samples, seed=seed)
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def _first_feasible(self, numbers: Int[np.ndarray, "poses"]) -> int | None:
+        for number in numbers.tolist():
+            verdict = self._feasible(self.proposed.T_scene_gripper[number])
+            if verdict:
+                return number
+            self.skipped[verdict.reason] += 1
+        return None
