@@ -1,8 +1,5 @@
-"""Descriptor fields, query models, energies, and the pick and place models."""
+"""Descriptor fields, the two sources of query points, energies, and the one model of them."""
 
-from ._checkpoint import Model as Model
-from ._checkpoint import load_model as load_model
-from ._checkpoint import save_model as save_model
 from ._config import config_from_json as config_from_json
 from ._config import config_to_json as config_to_json
 from ._energy import MatchEnergy as MatchEnergy
@@ -14,20 +11,14 @@ from ._field import Encoder as Encoder
 from ._field import EncoderConfig as EncoderConfig
 from ._field import Field as Field
 from ._field import FieldHead as FieldHead
-from ._palette import FieldPalette as FieldPalette
-from ._pick import PickConfig as PickConfig
-from ._pick import PickModel as PickModel
-from ._picture import palette_of_field as palette_of_field
-from ._picture import picture_of_field as picture_of_field
-from ._picture import picture_of_inference as picture_of_inference
-from ._picture import picture_of_poses as picture_of_poses
-from ._place import PlaceConfig as PlaceConfig
-from ._place import PlaceModel as PlaceModel
-from ._queries import GraspQueries as GraspQueries
-from ._queries import GraspQueryConfig as GraspQueryConfig
-from ._queries import PickQueries as PickQueries
-from ._queries import WeightedPoints as WeightedPoints
-from ._queries import initial_points as initial_points
-from ._queries import svgd_direction as svgd_direction
-from ._views import view_of_pose as view_of_pose
-from ._views import view_of_scene as view_of_scene
+from ._grasp_queries import GraspQueries as GraspQueries
+from ._grasp_queries import GraspQueryConfig as GraspQueryConfig
+from ._grasp_queries import WeightedPoints as WeightedPoints
+from ._grasp_queries import initial_points as initial_points
+from ._grasp_queries import svgd_direction as svgd_direction
+from ._learned_queries import LearnedQueries as LearnedQueries
+from ._learned_queries import LearnedQueryConfig as LearnedQueryConfig
+from ._model import EdfModel as EdfModel
+from ._model import ModelConfig as ModelConfig
+from ._storage import load_model as load_model
+from ._storage import save_model as save_model

@@ -21,18 +21,29 @@ def config_to_json(config: Any) -> dict[str, Any]:
 
 
 def config_from_json(kind: type[Config], value: Any, address: str) -> Config:
-    """A dataclass from JSON; missing, unknown and mistyped fields are errors with their address."""
+    """A dataclass from JSON.
+
+    A field that is missing takes its default: files of older versions are read. A field that is
+    missing and has no default, an unknown field, and one of another type are errors with their
+    address.
+    """
     fields = Fields(value, address, FileFormatError)
     hints = get_type_hints(kind)
     values = {
         field.name: _read(hints[field.name], fields.any(field.name), f"{address}: {field.name}")
         for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if fields.has(field.name) or not _has_default(field)
     }
     fields.done()
     try:
         return kind(**values)
     except HandfulError as error:
         raise FileFormatError(f"{address}: {error}") from error
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is not missing or field.default_factory is not missing
 
 
 def _read(hint: Any, value: Any, address: str) -> Any:

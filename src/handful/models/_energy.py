@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -54,13 +55,31 @@ class QueryPoints:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def strongest(self, count: int) -> QueryPoints:
-        """The `count` query points of largest weight, weights unchanged (the paper keeps three)."""
-        return self.selected(self.weights.topk(min(count, len(self))).indices)
+    @property
+    def center(self) -> Float[Tensor, "3"]:
+        """The weighted mean of the positions, metres; no gradient goes through it."""
+        weights = self.weights.detach()
+        share = weights / weights.sum().clamp_min(torch.finfo(weights.dtype).tiny)
+        return (share[:, None] * self.positions.detach()).sum(0)
 
-    def selected(self, which: Tensor) -> QueryPoints:
-        """Those of a mask or of indices, weights unchanged."""
-        return QueryPoints(self.positions[which], self.weights[which], self.descriptors[which])
+    def strongest(self, count: int) -> QueryPoints:
+        """The `count` query points of largest weight, with weights that add up to one.
+
+        The paper keeps three at inference. Its weights are normalised over all query points; ours
+        are normalised over those that are kept. An energy is then a weighted mean of mismatches,
+        with one scale in training and in use, however many query points there are.
+        """
+        kept = self.weights.topk(min(count, len(self))).indices
+        weights = self.weights[kept]
+        total = weights.sum().clamp_min(torch.finfo(weights.dtype).tiny)
+        return QueryPoints(self.positions[kept], weights / total, self.descriptors[kept])
+
+    def useful(self) -> QueryPoints:
+        """The query points of positive weight, weights unchanged."""
+        some = self.weights > 0
+        if bool(some.all()):
+            return self
+        return QueryPoints(self.positions[some], self.weights[some], self.descriptors[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +109,21 @@ class MatchEnergy:
 
     def __call__(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses"]:
         """Energies of the poses T_scene_gripper."""
+        return (self.per_query(poses) * self.queries.weights).sum(-1)
+
+    def per_query(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses queries"]:
+        """E_i(T) of every query point by itself, without its weight."""
         rotation, translation = pose_to_rotation_translation(poses)
         where = rotation_apply(rotation, self.queries.positions) + translation[:, None]
         keys = self.field(where.flatten(0, 1)).unflatten(0, where.shape[:2])
         turned = self.types.rotated(self.queries.descriptors, rotation[:, None])
-        return (self.mismatch(keys - turned) * self.queries.weights).sum(-1) / self.temperature
+        return self.mismatch(keys - turned) / self.temperature
+
+    def of_nothing(self) -> float:
+        """What the query descriptors would cost against a key field that is zero everywhere."""
+        with torch.no_grad():
+            alone = self.mismatch(self.queries.descriptors) / self.temperature
+            return float((alone * self.queries.weights).sum())
 
     def mismatch(self, difference: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch"]:
         """Size of a difference of descriptors in the energy's norm."""

@@ -1,9 +1,9 @@
-"""Query models: where on the gripper or the held object to look, and what to look for."""
+"""Query points drawn from a grasp cloud: where on what is held to look, and what to look for."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -19,40 +19,22 @@ from handful.nn import Types
 WEIGHT_CHANNELS = 8
 
 
-class PickQueries(nn.Module):
-    """Query points of the pick model (eq. energy_pick): parameters, not functions of a cloud.
-
-    Args:
-        positions: q_i in the gripper frame [queries, 3], metres, at the start.
-        types: What the descriptors hold.
-        learn_positions: Whether training may move the points.
-    """
-
-    def __init__(
-        self, positions: Float[Tensor, "queries 3"], types: Types, learn_positions: bool = True
-    ) -> None:
-        super().__init__()
-        self._positions = nn.Parameter(positions.clone(), requires_grad=learn_positions)
-        self._logits = nn.Parameter(torch.zeros(len(positions)))
-        self._descriptors = nn.Parameter(0.3 * torch.randn(len(positions), types.dim))
-
-    def forward(self) -> QueryPoints:
-        """The query points; their weights add up to one."""
-        return QueryPoints(self._positions, self._logits.softmax(0), self._descriptors)
-
-
 @dataclass(frozen=True)
 class GraspQueryConfig:
     """How query points are drawn from a grasp cloud (appendix on query models).
 
     Attributes:
-        count: Query points at most, N_max of Algorithm 1.
+        encoder: Of the query field and of the query weights, which share it.
+        strongest: How many query points are used; the paper uses three.
+        count: Query points that are drawn at most, N_max of Algorithm 1.
         cluster_radius: Points nearer than this to a chosen one are passed over, metres.
         steps: SVGD steps, t_fin.
         step_size: SVGD step epsilon, in `unit` squared.
         unit: The length in which SVGD counts, metres.
     """
 
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    strongest: int = 3
     count: int = 24
     cluster_radius: float = 0.015
     steps: int = 100
@@ -64,6 +46,8 @@ class GraspQueryConfig:
             raise OptionError(
                 f"query count {self.count} and steps {self.steps}: need 1, 0 or more."
             )
+        if self.strongest < 1:
+            raise OptionError(f"strongest is {self.strongest}: keep one query point or more.")
         for name in ("cluster_radius", "step_size", "unit"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
@@ -87,14 +71,14 @@ class GraspQueries(nn.Module):
     """Query points, weights and descriptors of a grasp cloud: q_i(Y), w(x|Y) and psi(x|Y).
 
     Args:
-        encoder: Of the encoder that weights and descriptors share.
-        types: What the descriptors hold.
         config: How points are drawn.
+        types: What the descriptors hold.
     """
 
-    def __init__(self, encoder: EncoderConfig, types: Types, config: GraspQueryConfig) -> None:
+    def __init__(self, config: GraspQueryConfig, types: Types) -> None:
         super().__init__()
         self.config = config
+        encoder = config.encoder
         self._encoder = Encoder(encoder)
         self._descriptor_head = FieldHead(encoder, types)
         self._weight_head = FieldHead(encoder, Types((WEIGHT_CHANNELS,)))
@@ -103,9 +87,9 @@ class GraspQueries(nn.Module):
         )
 
     def forward(self, grasp: PointCloud) -> QueryPoints:
-        """Query points with normalised weights (eq. normalize)."""
+        """The strongest query points; their weights add up to one (eq. normalize)."""
         encoded = self.encode(grasp)
-        return self.describe(encoded, self.draw(encoded))
+        return self.describe(encoded, self.draw(encoded)).strongest(self.config.strongest)
 
     def describe(self, encoded: EncodedCloud, points: WeightedPoints) -> QueryPoints:
         """Query points with their descriptors and weights that add up to one (eq. normalize)."""
@@ -157,7 +141,11 @@ class GraspQueries(nn.Module):
 def initial_points(
     points: Float[Tensor, "points 3"], logits: Float[Tensor, "points"], config: GraspQueryConfig
 ) -> list[int]:
-    """Algorithm 1: again and again the heaviest point left, then none near it.
+    """Algorithm 1: the heaviest point that is left, again and again, and none near a chosen one.
+
+    The paper draws each point at random with probability proportional to its weight. Here the
+    heaviest is taken: the same cloud then gives the same query points, and a rigid motion of the
+    cloud moves them along.
 
     Returns:
         Indices of the chosen points, heaviest first.
