@@ -241,10 +241,8 @@ def gripper_from_tip(tip: float, opening: float, axis: str) -> Gripper:
     low, high, thick, wide = 0.02 * scale, 0.065 * scale, 0.009 * scale, 0.022 * scale
     reach = max(0.062 * scale, opening / 2.0 + thick)
     turn = (1.0, 0.0, 0.0, 0.0) if axis == "x" else (math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5))
-    palm = HandBox(
-        (0.0, 0.0, (low + high) / 2.0), (2.0 * reach, 0.056 * scale, high - low), turn
-    )
-    wrist = HandBox((0.0, 0.0, low / 2.0), (0.05 * scale, 0.05 * scale, low), turn)
+    palm = HandBox((0.0, 0.0, (low + high) / 2.0), (2.0 * reach, 0.056 * scale, high - low), turn)
+    wrist = HandBox((0.0, 0.0, 0.0), (0.072 * scale, 0.072 * scale, 2.0 * low), turn)
     fingers = tuple(
         HandBox(
             _along(axis, side * (opening + thick) / 2.0, (tip + high) / 2.0),

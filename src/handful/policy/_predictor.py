@@ -1,0 +1,158 @@
+"""The predictor: clouds in, ranked gripper poses with energy and confidence out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from handful.clouds import PointCloud
+from handful.demos import Gripper, TaskStep
+from handful.models import EdfModel, MatchEnergy
+from handful.policy._confidence import Confidence
+from handful.policy._preparation import Preparation, PreparedClouds
+from handful.policy._ranked import RankedPoses
+from handful.policy._search import SearchConfig
+from handful.sampling import Sampler
+
+_RATED_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A trained model of one step with all that using it needs.
+
+    Attributes:
+        step: Name and action of the step.
+        model: The network.
+        trained_gripper: The gripper of the demonstrations.
+        preparation: How clouds are prepared.
+        search: How poses are looked for.
+        confidence: From energies.
+        gripper: The gripper that is used: poses and grasp clouds are in its frame. The trained one
+            if not given (see `for_gripper`).
+    """
+
+    step: TaskStep
+    model: EdfModel
+    trained_gripper: Gripper
+    preparation: Preparation = field(default_factory=Preparation)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    confidence: Confidence = field(default_factory=lambda: Confidence(0.0, 1.0))
+    gripper: Gripper = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.gripper is None:
+            object.__setattr__(self, "gripper", self.trained_gripper)
+
+    def for_gripper(self, gripper: Gripper) -> Predictor:
+        """The same predictor for another gripper, without training.
+
+        Two grippers that hold a thing alike have the same contact frame in the scene, so poses of
+        a model for an empty gripper are moved by the two contact frames. A model for a gripper that
+        holds something needs nothing: its poses are relative to the grasp cloud, whatever the frame
+        of that cloud (the paper's right equivariance), and the hand is cut out of the cloud.
+        """
+        return replace(self, gripper=gripper)
+
+    def energy(
+        self, scene: PointCloud, grasp: PointCloud | None = None, own_frames: bool = True
+    ) -> tuple[MatchEnergy, PreparedClouds]:
+        """The energy of poses between the frames of the prepared clouds; they are encoded here.
+
+        Args:
+            scene: Scene cloud, metres.
+            grasp: What the gripper holds, in the frame of `gripper`.
+            own_frames: False leaves the clouds where they are, for pictures: poses are then those
+                of `gripper`.
+        """
+        clouds = self.preparation.clouds(scene, grasp, self.gripper, own_frames)
+        with torch.no_grad():
+            return self.model(clouds.scene, clouds.grasp), clouds
+
+    def sample(
+        self,
+        scene: PointCloud,
+        grasp: PointCloud | None = None,
+        n: int = 100,
+        seed: int = 0,
+        sampler: Sampler | None = None,
+    ) -> RankedPoses:
+        """The distinct best poses in a scene, at most n.
+
+        Args:
+            scene: Scene cloud, metres.
+            grasp: What the gripper holds, in the gripper frame; only steps with something in the
+                gripper take it.
+            n: How many poses at most.
+            seed: The same seed gives the same poses.
+            sampler: Instead of the exhaustive search, for example `PaperSchedule()`.
+        """
+        start = time.perf_counter()
+        energy, clouds = self.energy(scene, grasp)
+        found = (sampler or self.search.sampler(energy)).sample(
+            energy, self.search.workspace(energy), n, torch.Generator().manual_seed(seed)
+        )
+        T_scene_gripper = clouds.gripper_poses(found.poses.double().numpy()) @ self._T_other
+        return self._ranked(T_scene_gripper, found.energies, energy, start)
+
+    def rate(
+        self,
+        T_scene_gripper: Float[np.ndarray, "poses 4 4"],
+        scene: PointCloud,
+        grasp: PointCloud | None = None,
+    ) -> RankedPoses:
+        """Poses from elsewhere with their energies and confidences, the best first.
+
+        Args:
+            T_scene_gripper: The poses.
+            scene: Scene cloud, metres.
+            grasp: As for `sample`.
+        """
+        start = time.perf_counter()
+        energy, clouds = self.energy(scene, grasp)
+        framed = clouds.between_frames(T_scene_gripper @ np.linalg.inv(self._T_other))
+        poses = torch.from_numpy(framed).to(energy.queries.positions)
+        with torch.no_grad():
+            energies = torch.cat([energy(some) for some in poses.split(_RATED_AT_ONCE)])
+        order = energies.argsort(stable=True)
+        return self._ranked(T_scene_gripper[order.numpy()], energies[order], energy, start)
+
+    def evidence(
+        self, energy: MatchEnergy, energies: Float[np.ndarray, "poses"]
+    ) -> Float[np.ndarray, "poses"]:
+        """Energies as shares of what the query descriptors would cost against nothing at all.
+
+        Weights and descriptors differ from one held object to the next. Only these shares can be
+        compared between scenes, and confidence is a function of them.
+        """
+        return energies / max(energy.of_nothing(), 1e-12)
+
+    @property
+    def _T_other(self) -> Float[np.ndarray, "4 4"]:
+        """T_trained_gripper: the frame in which the model's poses are, to the gripper's.
+
+        A model with query points from a grasp cloud has its poses in the frame of that cloud, which
+        is the frame of the gripper that is used already.
+        """
+        if self.model.holding or self.gripper == self.trained_gripper:
+            return np.eye(4)
+        return self.trained_gripper.T_gripper_other(self.gripper)
+
+    def _ranked(
+        self,
+        T_scene_gripper: Float[np.ndarray, "poses 4 4"],
+        energies: Float[Tensor, "poses"],
+        energy: MatchEnergy,
+        start: float,
+    ) -> RankedPoses:
+        """Sorted poses with their confidences."""
+        values = energies.double().numpy()
+        sure = self.confidence.of(self.evidence(energy, values))
+        return RankedPoses(
+            T_scene_gripper, values, sure, time.perf_counter() - start, self.gripper
+        )

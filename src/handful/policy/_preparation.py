@@ -1,0 +1,96 @@
+"""Preparation: clouds as a model sees them, in training and in use alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from handful.clouds import PointCloud, principal_frame, voxel_filter
+from handful.demos import Gripper, Step
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How clouds are prepared; lengths in metres.
+
+    1. The hand's body is cut out of a grasp cloud, by the described shape of the gripper. What is
+       held and the tips of the fingers stay. A network that has seen few bottles takes the flange
+       for the bottom of one, and another gripper has another hand.
+    2. Every cloud is moved to axes of its own. Voxels and lattices have axes; the answer for a
+       scene that is moved as a whole is then the same answer, moved.
+    3. Clouds are thinned.
+
+    Attributes:
+        scene_voxel: Scene clouds are thinned to this.
+        grasp_voxel: Grasp clouds are thinned to this.
+    """
+
+    scene_voxel: float = 0.006
+    grasp_voxel: float = 0.005
+
+    def clouds(
+        self,
+        scene: PointCloud,
+        grasp: PointCloud | None,
+        gripper: Gripper,
+        own_frames: bool = True,
+    ) -> PreparedClouds:
+        """The clouds as the model sees them.
+
+        Args:
+            scene: Scene cloud, scene frame.
+            grasp: What the gripper holds, in the gripper frame, or None.
+            gripper: What holds it.
+            own_frames: False leaves the clouds where they are, for pictures.
+        """
+        T_frame_scene = principal_frame(scene) if own_frames else np.eye(4)
+        T_frame_gripper = np.eye(4)
+        if grasp is not None:
+            held = without_hand(grasp, gripper)
+            T_frame_gripper = principal_frame(held) if own_frames else T_frame_gripper
+            grasp = voxel_filter(held.transformed(T_frame_gripper), self.grasp_voxel)
+        scene = voxel_filter(scene.transformed(T_frame_scene), self.scene_voxel)
+        return PreparedClouds(scene, grasp, T_frame_scene, T_frame_gripper)
+
+    def step(self, step: Step, gripper: Gripper) -> Step:
+        """A demonstrated step as the model sees it; its grasp cloud is in a frame of its own."""
+        clouds = self.clouds(step.scene, step.grasp, gripper)
+        targets = clouds.between_frames(step.targets)
+        return Step(step.name, step.action, clouds.scene, targets, clouds.grasp)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedClouds:
+    """Clouds in frames of their own.
+
+    Attributes:
+        scene: Thinned, in its frame.
+        grasp: Without the hand, thinned, in its frame; or None.
+        T_frame_scene: From the scene to the scene cloud's own frame.
+        T_frame_gripper: From the gripper to the grasp cloud's own frame.
+    """
+
+    scene: PointCloud
+    grasp: PointCloud | None
+    T_frame_scene: Float[np.ndarray, "4 4"]
+    T_frame_gripper: Float[np.ndarray, "4 4"]
+
+    def gripper_poses(
+        self, found: Float[np.ndarray, "poses 4 4"]
+    ) -> Float[np.ndarray, "poses 4 4"]:
+        """T_scene_gripper from poses of the grasp cloud's frame in the scene cloud's."""
+        return np.linalg.inv(self.T_frame_scene) @ found @ self.T_frame_gripper
+
+    def between_frames(
+        self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]
+    ) -> Float[np.ndarray, "poses 4 4"]:
+        """Poses of the grasp cloud's frame in the scene cloud's from T_scene_gripper."""
+        return self.T_frame_scene @ T_scene_gripper @ np.linalg.inv(self.T_frame_gripper)
+
+
+def without_hand(grasp: PointCloud, gripper: Gripper) -> PointCloud:
+    """The grasp cloud without the hand's body; whole if hardly anything else is in it."""
+    hand = gripper.is_hand(grasp.points)
+    return grasp.selected(~hand) if (~hand).sum() >= 2 else grasp

@@ -1,0 +1,63 @@
+"""Search: how finely, and where, a predictor looks for poses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from handful.clouds import Box
+from handful.errors import OptionError
+from handful.models import MatchEnergy
+from handful.sampling import ExhaustiveSearch, near_points
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How finely a predictor looks for poses.
+
+    Attributes:
+        spacing: Distance of neighbouring positions of the lattice, metres.
+        rotations: Number of rotations of the lattice.
+        starts: How many of its minima are refined, at least.
+        refine_steps: Most steps of refinement.
+        reach: Query points farther than this from every point of the scene are not tried, metres.
+    """
+
+    spacing: float = 0.02
+    rotations: int = 1000
+    starts: int = 48
+    refine_steps: int = 8
+    reach: float = 0.03
+
+    def __post_init__(self) -> None:
+        if not (0 < self.spacing < 10 and 0 < self.reach < 10):
+            raise OptionError(f"{self}: need positive lengths in metres.")
+
+    def sampler(self, energy: MatchEnergy) -> ExhaustiveSearch:
+        """The search around the points of an energy's scene."""
+        return ExhaustiveSearch(
+            spacing=self.spacing,
+            rotations=self.rotations,
+            starts=self.starts,
+            refine_steps=self.refine_steps,
+            keep=near_points(scene_points(energy), self.reach),
+        )
+
+    def workspace(self, energy: MatchEnergy) -> Box:
+        """Where the center of the query points may go, such that the strongest may go anywhere.
+
+        Samplers bound the center of the query points. One weak point on the hand, far from the
+        others, would otherwise keep the strong ones from the table.
+        """
+        queries = energy.queries
+        strongest = queries.positions[queries.weights.argmax()].detach()
+        spread = float((strongest - queries.center).norm())
+        return Box.around(scene_points(energy).numpy(), self.reach + spread)
+
+
+def scene_points(energy: MatchEnergy) -> Float[Tensor, "points 3"]:
+    """The points of the cloud that an energy's key field was computed from."""
+    points: Tensor = energy.field.encoded.points  # type: ignore[attr-defined]
+    return points

@@ -1,0 +1,111 @@
+"""Predictors on disk: the model's folder with one more file, `use.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from handful._strict_json import Fields, read_json
+from handful.demos import Action, Gripper, TaskStep, gripper_from_tip
+from handful.errors import FileFormatError, errors_at
+from handful.models import config_from_json, config_to_json, load_model, save_model
+from handful.policy._confidence import Confidence
+from handful.policy._predictor import Predictor
+from handful.policy._preparation import Preparation
+from handful.policy._search import SearchConfig
+
+USE = "use.json"
+FORMAT = "handful-trained-model"
+VERSION = 2
+
+
+def save_predictor(predictor: Predictor, folder: str | Path) -> Path:
+    """Write a predictor to a folder, which is replaced whole or not at all.
+
+    The gripper of the demonstrations is written, not the one it was retargeted to.
+    """
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "step": {"name": predictor.step.name, "action": predictor.step.action.value},
+        "gripper": config_to_json(predictor.trained_gripper),
+        "preparation": config_to_json(predictor.preparation),
+        "search": config_to_json(predictor.search),
+        "confidence": config_to_json(predictor.confidence),
+    }
+    return save_model(predictor.model, folder, {USE: json.dumps(content, indent=2) + "\n"})
+
+
+def load_predictor(folder: str | Path) -> Predictor:
+    """Read what `save_predictor` wrote, or what version 1 of this software did.
+
+    Raises:
+        FileFormatError: Something is missing or wrong; the message names the file and the field.
+    """
+    path = Path(folder) / USE
+    model = load_model(folder)
+    if not path.is_file():
+        raise FileFormatError(f"{path}: is missing: nobody trained the model in this folder.")
+    fields = Fields(read_json(path), str(path), FileFormatError)
+    name, version = fields.text("format"), fields.integer("version")
+    if name != FORMAT or version not in (1, VERSION):
+        raise FileFormatError(f"{path}: need format {FORMAT!r}, version 1 or {VERSION}.")
+    confidence = _part(Confidence, fields, "confidence")
+    if version == 1:
+        action = Action.PLACE if model.holding else Action.PICK
+        step = TaskStep(action.value, action)
+        gripper = _gripper_of_version_1(fields)
+        preparation, search = _search_of_version_1(fields)
+    else:
+        step = _step(fields)
+        gripper = _part(Gripper, fields, "gripper")
+        preparation = _part(Preparation, fields, "preparation")
+        search = _part(SearchConfig, fields, "search")
+    fields.done()
+    if step.action.holding != model.holding:
+        raise FileFormatError(
+            f"{path}: the step's action is {step.action.value!r}, and the model beside it is for "
+            f"{'a full' if model.holding else 'an empty'} gripper: the files are of two models."
+        )
+    return Predictor(step, model, gripper, preparation, search, confidence)
+
+
+def _part(kind: Any, fields: Fields, name: str) -> Any:
+    return config_from_json(kind, fields.any(name), f"{fields.address}: {name}")
+
+
+def _step(fields: Fields) -> TaskStep:
+    address = f"{fields.address}: step"
+    values = Fields(fields.any("step"), address, FileFormatError)
+    name, action = values.text("name"), values.text("action")
+    values.done()
+    with errors_at(address):
+        return TaskStep(name, Action.named(action))
+
+
+@dataclass(frozen=True)
+class _Tip:
+    """The gripper of version 1."""
+
+    tip: float
+    opening: float
+    axis: str
+
+
+def _gripper_of_version_1(fields: Fields) -> Gripper:
+    old = _part(_Tip, fields, "gripper")
+    with errors_at(f"{fields.address}: gripper"):
+        return gripper_from_tip(old.tip, old.opening, old.axis)
+
+
+def _search_of_version_1(fields: Fields) -> tuple[Preparation, SearchConfig]:
+    """Version 1 kept the voxel sizes among the options of the search."""
+    old = dict(fields.any("search")) if isinstance(fields.any("search"), dict) else {}
+    sizes = {name: old.pop(name) for name in ("scene_voxel", "grasp_voxel") if name in old}
+    address = f"{fields.address}: search"
+    return (
+        config_from_json(Preparation, sizes, address),
+        config_from_json(SearchConfig, old, address),
+    )
