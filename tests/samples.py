@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from handful.clouds import PointCloud
-from handful.demos import Demonstration, DemoSet, Step, make_sample
+from handful.demos import Action, Demonstration, DemoSet, Step, gripper_named, make_sample
 
 
 def small_cloud(seed: int = 0, count: int = 30, colors: bool = True) -> PointCloud:
@@ -28,12 +28,24 @@ def small_demos(count: int = 2) -> DemoSet:
             Demonstration(
                 f"demo_{index}",
                 (
-                    Step("pick", small_cloud(index), [pose_at(0.1, 0, 0.2), pose_at(0, 0.1, 0.2)]),
-                    Step("place", small_cloud(9 + index), pose_at(0, 0, 0.3), small_cloud(5, 20)),
+                    Step(
+                        "pick",
+                        Action.PICK,
+                        small_cloud(index),
+                        [pose_at(0.1, 0, 0.2), pose_at(0, 0.1, 0.2)],
+                    ),
+                    Step(
+                        "place",
+                        Action.PLACE,
+                        small_cloud(9 + index),
+                        pose_at(0, 0, 0.3),
+                        small_cloud(5, 20),
+                    ),
                 ),
             )
             for index in range(count)
         ),
+        gripper=gripper_named("simulated"),
         description="Random dots.",
     )
 

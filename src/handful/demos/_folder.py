@@ -15,8 +15,10 @@ from handful._files import atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.clouds import PointCloud, write_cloud
 from handful.demos._cloud_folder import CloudFolder
+from handful.demos._gripper import Gripper, gripper_from_tip
 from handful.demos._poses import pose_from_json
-from handful.demos._types import Demonstration, DemoSet, Gripper, Step
+from handful.demos._task import Action
+from handful.demos._types import Demonstration, DemoSet, Step
 from handful.errors import DemoError, errors_at
 
 MANIFEST = "demos.json"
@@ -43,7 +45,7 @@ def load_demos(folder: str | Path) -> DemoSet:
     fields = Fields(read_json(manifest), str(manifest), DemoError)
     _check_version(fields)
     description = fields.text("description", "")
-    gripper = _read_gripper(fields) if fields.has("gripper") else Gripper()
+    gripper = _read_gripper(fields)
     clouds = CloudFolder(manifest.parent)
     demonstrations = tuple(
         _read_demonstration(value, address, clouds)
@@ -96,13 +98,12 @@ def _check_version(fields: Fields) -> None:
 def _read_gripper(fields: Fields) -> Gripper:
     address = f"{fields.address}: gripper"
     values = Fields(fields.any("gripper"), address, DemoError)
-    default = Gripper()
-    tip = values.number("tip", default.tip)
-    opening = values.number("opening", default.opening)
-    axis = values.text("axis", default.axis)
+    tip = values.number("tip", 0.15)
+    opening = values.number("opening", 0.08)
+    axis = values.text("axis", "x")
     values.done()
     with errors_at(address):
-        return Gripper(tip, opening, axis)
+        return gripper_from_tip(tip, opening, axis)
 
 
 def _read_demonstration(value: Any, address: str, clouds: CloudFolder) -> Demonstration:
@@ -122,7 +123,7 @@ def _read_step(value: Any, address: str, clouds: CloudFolder) -> Step:
     targets = [pose_from_json(pose, where) for where, pose in fields.items("targets")]
     fields.done()
     with errors_at(address):
-        return Step(name, scene, targets, grasp)
+        return Step(name, Action.named(name), scene, targets, grasp)
 
 
 def _read_member(fields: Fields, name: str, clouds: CloudFolder) -> PointCloud:

@@ -18,12 +18,15 @@ import numpy as np
 from jaxtyping import Float
 
 from handful.clouds import PointCloud, read_arrays
+from handful.demos._gripper import Gripper
 from handful.demos._poses import pose_matrix
-from handful.demos._types import STEP_NAMES, Demonstration, DemoSet, Gripper, Step
+from handful.demos._task import Action
+from handful.demos._types import Demonstration, DemoSet, Step
 from handful.errors import DemoError, OptionError, errors_at, unknown_name_message
 
 Arrays = Mapping[str, Any]
 
+STEP_NAMES = tuple(action.value for action in Action)
 STEP_PREFIXES = tuple(f"{step}_" for step in STEP_NAMES)
 """Arrays with other names are the recorder's own affair and are passed over."""
 
@@ -42,9 +45,7 @@ _ARRAY_NAMES = frozenset(
 )
 
 
-def import_npz(
-    source: str | Path, *, scale: float = 1.0, gripper: Gripper | None = None
-) -> DemoSet:
+def import_npz(source: str | Path, *, gripper: Gripper, scale: float = 1.0) -> DemoSet:
     """Demonstrations from one NPZ file, or from every NPZ file of a folder.
 
     Args:
@@ -59,14 +60,14 @@ def import_npz(
 
 
 def demo_set_from_arrays(
-    named: Iterable[tuple[Path, Arrays]], scale: float, gripper: Gripper | None
+    named: Iterable[tuple[Path, Arrays]], scale: float, gripper: Gripper
 ) -> DemoSet:
     """A set of one demonstration for each file's arrays; errors name the file."""
     demonstrations = []
     for path, arrays in named:
         with errors_at(path):
             demonstrations.append(demonstration_from_arrays(path.stem, arrays, scale))
-    return DemoSet(tuple(demonstrations), gripper or Gripper())
+    return DemoSet(tuple(demonstrations), gripper)
 
 
 def demonstration_from_arrays(name: str, arrays: Arrays, scale: float) -> Demonstration:
@@ -109,7 +110,7 @@ def _step(step: str, arrays: Arrays, scale: float) -> Step:
     grasp = _cloud(f"{step}_grasp", arrays, scale) if f"{step}_grasp_points" in arrays else None
     targets = _targets(step, arrays)
     targets[:, :3, 3] *= scale
-    return Step(step, scene, targets, grasp)
+    return Step(step, Action.named(step), scene, targets, grasp)
 
 
 def _cloud(prefix: str, arrays: Arrays, scale: float) -> PointCloud:

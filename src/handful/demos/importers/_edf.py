@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from handful.clouds import read_arrays
-from handful.demos._types import STEP_NAMES, DemoSet, Gripper
+from handful.demos._gripper import ContactFrame, gripper_from_tip
+from handful.demos._types import DemoSet
 from handful.demos.importers._arrays import (
+    STEP_NAMES,
     STEP_PREFIXES,
     check_scale,
     demo_set_from_arrays,
@@ -22,7 +25,7 @@ from handful.errors import DemoError, FileFormatError
 
 MAX_UNPACKED_BYTES = 2**30
 
-EDF_GRIPPER = Gripper(tip=0.15, opening=0.08, axis="x")
+EDF_GRIPPER = replace(gripper_from_tip(0.15, 0.08, "x"), contact=ContactFrame((0.0, 0.0, 0.145)))
 """As their grasp clouds show it."""
 
 

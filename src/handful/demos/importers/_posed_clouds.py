@@ -20,8 +20,10 @@ from jaxtyping import Float
 
 from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
 from handful.demos._cloud_folder import CloudFolder
+from handful.demos._gripper import Gripper
 from handful.demos._poses import QUATERNION_ORDERS, pose_from_json, pose_matrix
-from handful.demos._types import Demonstration, DemoSet, Gripper, Step
+from handful.demos._task import Action
+from handful.demos._types import Demonstration, DemoSet, Step
 from handful.demos.importers._arrays import check_scale
 from handful.errors import DemoError, FileFormatError, errors_at, unknown_name_message
 
@@ -45,8 +47,8 @@ def import_posed_clouds(
     folder: str | Path,
     poses: str | Path,
     *,
+    gripper: Gripper,
     scale: float = 1.0,
-    gripper: Gripper | None = None,
 ) -> DemoSet:
     """Demonstrations from a folder of PLY or PCD clouds and a poses file.
 
@@ -73,7 +75,7 @@ def import_posed_clouds(
             _demonstration(name, list(steps.values()), clouds, scale)
             for name, steps in demonstrations.items()
         ),
-        gripper or Gripper(),
+        gripper,
     )
 
 
@@ -98,7 +100,7 @@ def _step(rows: list[_PosedRow], clouds: CloudFolder, scale: float) -> Step:
     scene = clouds.read(first.scene, first.address)
     grasp = clouds.read(first.grasp, first.address) if first.grasp else None
     with errors_at(first.address):
-        return Step(first.step, scene, targets, grasp)
+        return Step(first.step, Action.named(first.step), scene, targets, grasp)
 
 
 def _read_csv(path: Path) -> list[_PosedRow]:

@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from handful.clouds import Box, Intrinsics, PointCloud, cloud_from_rgbd
-from handful.demos._types import Demonstration, DemoSet, Gripper, Step
+from handful.demos._gripper import ContactFrame, Gripper, HandBox, HandShape
+from handful.demos._task import Action
+from handful.demos._types import Demonstration, DemoSet, Step
 from handful.demos.synthetic._poses import TIP, Layout, hanging_pose, random_layout, rim_grasp
 from handful.demos.synthetic._shapes import HangerShape, MugShape, table_mesh
 from handful.errors import OptionError
@@ -20,7 +22,20 @@ WORKSPACE = Box((-0.3, -0.3, -0.001), (0.3, 0.3, 0.45))
 HAND_SPACE = Box((-0.2, -0.2, -0.05), (0.2, 0.2, 0.35))
 """What is kept of a grasp, in the gripper frame, metres."""
 
-GRIPPER = Gripper(tip=TIP, opening=0.08, axis="x")
+GRIPPER = Gripper(
+    contact=ContactFrame((0.0, 0.0, TIP - 0.005)),
+    axis="x",
+    opening=0.08,
+    shape=HandShape(
+        (
+            HandBox((0.0, 0.0, 0.0), (0.06, 0.06, 0.04)),
+            HandBox((0.0, 0.0, 0.0425), (0.124, 0.056, 0.045)),
+            HandBox((0.0445, 0.0, 0.1075), (0.009, 0.022, 0.085), side=1),
+            HandBox((-0.0445, 0.0, 0.1075), (0.009, 0.022, 0.085), side=-1),
+        )
+    ),
+)
+"""What `gripper_mesh(TIP, 0.08)` looks like; a box stands around its round wrist."""
 
 _CLOSED_PLAY = 0.003
 """Metres by which closed fingers are wider apart than a wall is thick, for the wall is curved."""
@@ -53,7 +68,7 @@ def make_sample(
     if not 1 <= count <= 1000 or seed < 0:
         raise OptionError(f"make_sample: count {count}, seed {seed}: need 1 to 1000 and 0 or more.")
     mug, hanger = mug or MugShape(), hanger or HangerShape()
-    open_hand = see_hand([gripper_mesh(GRIPPER.tip, GRIPPER.opening)])
+    open_hand = see_hand([gripper_mesh(TIP, GRIPPER.opening)])
     demonstrations = []
     for index in range(count):
         layout = random_layout(np.random.default_rng([seed, index]), hanger)
@@ -90,16 +105,16 @@ def _pick_step(layout: Layout, mug: MugShape, hanger: HangerShape, open_hand: Po
         mug.mesh().transformed(layout.T_scene_mug),
     ]
     target = layout.T_scene_mug @ rim_grasp(mug, layout.rim_angle, layout.depth)
-    return Step("pick", see_scene(scene), target, open_hand)
+    return Step("pick", Action.PICK, see_scene(scene), target, open_hand)
 
 
 def _place_step(layout: Layout, mug: MugShape, hanger: HangerShape) -> Step:
     T_mug_gripper = rim_grasp(mug, layout.rim_angle, layout.depth)
-    closed = gripper_mesh(GRIPPER.tip, mug.wall + _CLOSED_PLAY)
+    closed = gripper_mesh(TIP, mug.wall + _CLOSED_PLAY)
     hand = see_hand([closed, mug.mesh().transformed(np.linalg.inv(T_mug_gripper))])
     scene = see_scene([table_mesh(), hanger.mesh().transformed(layout.T_scene_hanger)])
     target = layout.T_scene_hanger @ hanging_pose(mug, hanger) @ T_mug_gripper
-    return Step("place", scene, target, hand)
+    return Step("place", Action.PLACE, scene, target, hand)
 
 
 def _seen(meshes: Sequence[ColoredMesh], cameras: Sequence[Camera], kept: Box) -> PointCloud:
