@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from PIL import Image
-from scipy.spatial import cKDTree
 
 from handful.clouds import Intrinsics, PointCloud, voxel_filter
-from handful.demos._types import DemoSet, Gripper, Step
+from handful.demos import DemoSet, Gripper, Step
 from handful.errors import OptionError
 from handful.render import (
     Camera,
-    ColoredMesh,
     PictureStyle,
     beside,
     best_view,
     draw_picture,
     frame_meshes,
-    gripper_mesh,
     orbit,
     tile,
 )
+from handful.viz._hand import hand_length, hand_mesh, hand_points
+from handful.viz._interest import above_table, across, closeness, near, thinned, weighted_mean
+from handful.viz._views import moved
 
 VIEW = (400, 340)
 """Width and height of the picture of a scene, pixels."""
@@ -35,10 +35,7 @@ _FIELD_OF_VIEW = 0.6
 _STRIP_FIELD_OF_VIEW = 1.0
 
 _CONTEXT = (1.15, 1.4)
-"""What is shown reaches from its middle this many gripper lengths: at least, at most."""
-
-_TRIAL_POINTS = 5000
-"""Points of a cloud that are enough to choose a view."""
+"""What is shown reaches from its middle this many lengths of the hand: at least, at most."""
 
 _SKETCH_COLOR = (0.18, 0.40, 0.88)
 
@@ -51,7 +48,8 @@ def picture_of_demos(
     """One panel per demonstration and step: the scene with the gripper at its target.
 
     The grasp cloud is drawn where the target pose puts it, and by itself, with the axes of the
-    gripper frame, beside the scene. Without one, a see-through sketch of the gripper is drawn.
+    gripper frame, beside the scene. Without one, the hand is drawn see-through, as it was
+    described.
 
     Args:
         demos: What to draw.
@@ -80,7 +78,7 @@ def picture_of_step(step: Step, gripper: Gripper, voxel: float | None = None) ->
 
     Args:
         step: What to draw.
-        gripper: Its shape, for the size of the view and where there is no grasp cloud.
+        gripper: The hand; it is drawn where there is no grasp cloud.
         voxel: See `picture_of_demos`.
     """
     scene, grasp = step.scene, step.grasp
@@ -88,112 +86,72 @@ def picture_of_step(step: Step, gripper: Gripper, voxel: float | None = None) ->
         scene = voxel_filter(scene, voxel)
         grasp = None if grasp is None else voxel_filter(grasp, voxel)
     held = [] if grasp is None else [grasp.transformed(target) for target in step.targets]
-    sketch = gripper_mesh(gripper.tip, gripper.opening, gripper.axis, _SKETCH_COLOR, opacity=0.55)
+    sketch = hand_mesh(gripper, _SKETCH_COLOR, opacity=0.55)
     sketches = [] if held else [sketch.transformed(target) for target in step.targets]
-    hand = _thinned(held[0].points if held else _sampled(sketches[0]))
+    T_scene_contact = step.targets[0] @ gripper.T_gripper_contact
+    hand = thinned(held[0].points) if held else moved(hand_points(gripper), step.targets[0])
     # Open fingers show best side by side; a hand that holds something, beside what it holds.
-    column = "xy".index(gripper.axis) if step.name == "pick" else 2
-    camera = _camera(scene, hand, step.targets[0], gripper, step.targets[0, :3, column])
+    axis = T_scene_contact[:3, 2 if step.action.holding else 0]
+    camera = _camera(scene, hand, T_scene_contact, hand_length(gripper), axis)
     picture = draw_picture([scene, *held], sketches, camera, caption=_scene_caption(step))
     if grasp is None:
         return picture
     return beside([picture, _picture_of_grasp(grasp, gripper)])
 
 
-def _sampled(mesh: ColoredMesh) -> Float[np.ndarray, "points 3"]:
-    """Points on the triangles of a mesh, the same ones each time."""
-    share = np.random.default_rng(0).dirichlet(np.ones(3), size=(len(mesh.faces), 20))
-    return (share @ mesh.triangles).reshape(-1, 3)
-
-
-def _thinned(points: Float[np.ndarray, "points 3"]) -> Float[np.ndarray, "some 3"]:
-    return points[:: -(-len(points) // _TRIAL_POINTS)].astype(np.float64)
-
-
 def _camera(
     scene: PointCloud,
     hand: Float[np.ndarray, "hand 3"],
-    target: Float[np.ndarray, "4 4"],
-    gripper: Gripper,
+    T_scene_contact: Float[np.ndarray, "4 4"],
+    length: float,
     axis: Float[np.ndarray, "3"],
 ) -> Camera:
-    """The view across `axis` that best shows the hand, what it is at, and where the two meet."""
-    tip = target[:3, 3] + gripper.tip * target[:3, 2]
-    size = float(np.linalg.norm(scene.extent))
-    shortest, longest = (min(share * gripper.tip, 0.6 * size) for share in _CONTEXT)
-    near = np.linalg.norm(scene.points - tip, axis=1) < 3.0 * longest
-    around = _thinned(scene.points[near]) if near.any() else np.zeros((0, 3))
-    things = _is_thing(around) & (np.linalg.norm(around - tip, axis=1) < longest)
-    meeting = _closeness(around, hand, things, 0.1 * longest)
-    center = _middle(np.concatenate([around, hand]), meeting, hand, tip)
-    radius = 1.03 * np.clip(np.linalg.norm(hand - center, axis=1).max(), shortest, longest)
-    interest = np.zeros((len(around) + len(hand), 4))
-    interest[: len(around), 0] = things
-    interest[: len(around), 1] = meeting[: len(around)]
-    interest[len(around) :, 2] = 1.0
-    interest[len(around) :, 3] = meeting[len(around) :]
-    cameras = orbit(center, radius, Intrinsics.from_field_of_view(*VIEW, _FIELD_OF_VIEW))
-    return best_view(np.concatenate([around, hand]), interest, _across(cameras, axis))
+    """The view across `axis` that best shows the hand, what it is at, and where the two meet.
 
-
-def _across(cameras: list[Camera], axis: Float[np.ndarray, "3"]) -> list[Camera]:
-    """The cameras that look more across an axis than along it."""
-    along = [abs(float(camera.T_scene_camera[:3, 2] @ axis)) for camera in cameras]
-    limit = max(0.6, min(along))
-    return [camera for camera, share in zip(cameras, along, strict=True) if share <= limit]
-
-
-def _is_thing(points: Float[np.ndarray, "points 3"]) -> Bool[np.ndarray, "points"]:
-    """Which points are not of the table: all but the lowest twentieth of the height."""
-    if not len(points):
-        return np.zeros(0, dtype=bool)
-    low, high = points[:, 2].min(), points[:, 2].max()
-    return points[:, 2] > low + 0.05 * (high - low)
-
-
-def _closeness(
-    scene: Float[np.ndarray, "scene 3"],
-    hand: Float[np.ndarray, "hand 3"],
-    things: Bool[np.ndarray, "scene"],
-    length: float,
-) -> Float[np.ndarray, "all"]:
-    """How close each scene point that is a thing is to the hand, and each hand point to a thing.
-
-    1 where they touch, falling over `length` metres to 0; scene points first.
+    Args:
+        scene: Scene cloud.
+        hand: Points of the hand and of what it holds, in the scene, metres.
+        T_scene_contact: The contact frame in the scene.
+        length: Of the hand, metres.
+        axis: Unit vector in the scene.
     """
-    if not things.any():
-        return np.zeros(len(scene) + len(hand))
-    gaps = [cKDTree(hand).query(scene)[0], cKDTree(scene[things]).query(hand)[0]]
-    close = np.exp(-((np.concatenate(gaps) / length) ** 2))
-    close[: len(scene)] *= things
-    return close
-
-
-def _middle(
-    points: Float[np.ndarray, "all 3"],
-    meeting: Float[np.ndarray, "all"],
-    hand: Float[np.ndarray, "hand 3"],
-    tip: Float[np.ndarray, "3"],
-) -> Float[np.ndarray, "3"]:
-    """Between the finger tips and where hand and scene meet, or the middle of the hand."""
-    if meeting.sum() > 1e-6:
-        return (tip + meeting @ points / meeting.sum()) / 2
-    return (tip + (hand.min(axis=0) + hand.max(axis=0)) / 2) / 2
+    contact = T_scene_contact[:3, 3]
+    size = float(np.linalg.norm(scene.extent))
+    shortest, longest = (min(share * length, 0.6 * size) for share in _CONTEXT)
+    around = near(scene.points, contact, 3.0 * longest)
+    things = above_table(around) & (np.linalg.norm(around - contact, axis=1) < longest)
+    touched = things * closeness(around, hand, 0.1 * longest)
+    touching = closeness(hand, around[things], 0.1 * longest)
+    both = np.concatenate([around, hand])
+    middle = (hand.min(axis=0) + hand.max(axis=0)) / 2
+    meeting = weighted_mean(both, np.concatenate([touched, touching]), middle)
+    center = (contact + meeting) / 2
+    radius = 1.03 * np.clip(np.linalg.norm(hand - center, axis=1).max(), shortest, longest)
+    cameras = orbit(center, radius, Intrinsics.from_field_of_view(*VIEW, _FIELD_OF_VIEW))
+    of_scene = np.column_stack([things, touched])
+    of_hand = np.column_stack([np.ones(len(hand)), touching])
+    interest = np.zeros((len(both), 4))
+    interest[: len(around), :2], interest[len(around) :, 2:] = of_scene, of_hand
+    return best_view(both, interest, across(cameras, axis, 0.6))
 
 
 def _picture_of_grasp(grasp: PointCloud, gripper: Gripper) -> Image.Image:
-    """The grasp cloud in the gripper frame, approach (+z) downwards as when a hand reaches down."""
-    low, high = (corner.astype(np.float64) for corner in grasp.bounds)
-    across = float(np.linalg.norm((high - low)[:2]))
-    radius = 0.53 * max(across, float(high[2] - low[2]) * STRIP[0] / STRIP[1])
+    """The grasp cloud with the axes of the gripper frame, the approach pointing downwards."""
+    T_contact_gripper = np.linalg.inv(gripper.T_gripper_contact)
+    upside = grasp.transformed(T_contact_gripper)
+    low, high = (corner.astype(np.float64) for corner in upside.bounds)
+    wide = float(np.linalg.norm((high - low)[:2]))
+    radius = 0.53 * max(wide, float(high[2] - low[2]) * STRIP[0] / STRIP[1])
     intrinsics = Intrinsics.from_field_of_view(*STRIP, _STRIP_FIELD_OF_VIEW)
     cameras = orbit((low + high) / 2, radius, intrinsics, elevations=(0.3,), up=(0.0, 0.0, -1.0))
-    camera = best_view(grasp.points, np.ones((len(grasp), 1)), cameras)
+    camera = best_view(upside.points, np.ones((len(upside), 1)), cameras)
     axes = [
         mesh.recolored(mesh.color, opacity=0.95)
-        for mesh in frame_meshes(np.eye(4), size=min(0.35 * gripper.tip, 0.7 * radius))
+        for mesh in frame_meshes(
+            T_contact_gripper, size=min(0.35 * hand_length(gripper), 0.7 * radius)
+        )
     ]
-    return draw_picture([grasp], axes, camera, _XRAY, caption=f"grasp {len(grasp):,}")
+    return draw_picture([upside], axes, camera, _XRAY, caption=f"grasp {len(grasp):,}")
 
 
 def _scene_caption(step: Step) -> str:

@@ -1,0 +1,97 @@
+"""The hand in pictures: the shape that was described, or a sketch where none was."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from handful.clouds import PointCloud
+from handful.demos import Gripper
+from handful.render import Color, ColoredMesh, box_mesh, joined
+
+LENGTH = 0.15
+"""Length of a hand without a described shape, metres: that of a common hand."""
+
+GREY: Color = (0.62, 0.62, 0.64)
+
+_FINGER = 0.45
+"""Length of a sketched finger, as a share of the hand's length."""
+
+_THICKNESS = 0.05
+"""Thickness of everything in a sketch, as a share of the hand's length."""
+
+_GRASPED = 0.015
+"""Held points up to this far from the contact point across the opening axis are between the
+fingers, metres."""
+
+
+def hand_mesh(
+    gripper: Gripper, color: Color = GREY, opacity: float = 1.0, width: float | None = None
+) -> ColoredMesh:
+    """The hand in the gripper frame.
+
+    With a described shape, all of its surfaces; without one, a sketch: two thin fingers that end at
+    the contact point, a bar behind them, and a stem along the approach.
+
+    Args:
+        gripper: The hand.
+        color: Of the mesh.
+        opacity: See `ColoredMesh`.
+        width: Distance between the fingers, metres; the gripper's opening if not given. It is
+            limited to the range that the fingers have.
+    """
+    wide = gripper.opening if width is None else min(max(width, 0.0), gripper.opening)
+    shape = gripper.with_width(wide).shape
+    if shape is None:
+        return _sketch(gripper, wide, color).recolored(color, opacity)
+    return joined(
+        [ColoredMesh(vertices, faces, color, opacity) for vertices, faces in shape.surfaces()]
+    )
+
+
+def hand_length(gripper: Gripper) -> float:
+    """The scale of pictures of a hand: its length along the approach, or its opening, metres."""
+    if gripper.shape is None:
+        return max(LENGTH, gripper.opening)
+    corners = np.concatenate([vertices for vertices, _ in gripper.shape.surfaces()])
+    height = corners @ gripper.T_gripper_contact[:3, 2]
+    return max(float(np.ptp(height)), gripper.opening)
+
+
+def hand_points(gripper: Gripper, count: int = 2000) -> Float[np.ndarray, "count 3"]:
+    """Points evenly on the surface of the open hand, the same ones each time; gripper frame."""
+    triangles = hand_mesh(gripper).triangles
+    one, two = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
+    area = np.linalg.norm(np.cross(one, two), axis=1)
+    rng = np.random.default_rng(0)
+    which = rng.choice(len(area), count, p=area / area.sum())
+    share = rng.dirichlet(np.ones(3), size=count)
+    return np.einsum("nk,nkx->nx", share, triangles[which])
+
+
+def held_width(gripper: Gripper, grasp: PointCloud) -> float:
+    """About how far apart the fingers are that hold what a grasp cloud shows, metres.
+
+    This is the extent of the cloud between the fingers, along the opening axis. It is too large by
+    the thickness of the fingers where the cloud shows the hand.
+    """
+    T_gripper_contact = gripper.T_gripper_contact
+    local = (grasp.points - T_gripper_contact[:3, 3]) @ T_gripper_contact[:3, :3]
+    between = (np.abs(local[:, 1:]) < _GRASPED).all(axis=1)
+    between &= np.abs(local[:, 0]) < gripper.opening / 2.0
+    return float(np.ptp(local[between, 0])) if between.any() else gripper.opening
+
+
+def _sketch(gripper: Gripper, width: float, color: Color) -> ColoredMesh:
+    """Fingers, bar and stem; they are built in the contact frame."""
+    length = hand_length(gripper)
+    thick = _THICKNESS * length
+    half, outer = thick / 2.0, width / 2.0 + thick
+    low, bar = -_FINGER * length, -_FINGER * length - thick
+    parts = [
+        box_mesh((width / 2.0, -half, low), (outer, half, 0.0), color),
+        box_mesh((-outer, -half, low), (-width / 2.0, half, 0.0), color),
+        box_mesh((-outer, -half, bar), (outer, half, low), color),
+        box_mesh((-half, -half, -length), (half, half, bar), color),
+    ]
+    return joined(parts).transformed(gripper.T_gripper_contact)
