@@ -1,4 +1,4 @@
-"""The one interface: a seeded sampler takes an energy and a workspace and returns poses."""
+"""The interface of all samplers: an energy, a workspace and a seed in, poses out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,19 @@ _ROUNDING = 1e-5  # Metres.
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Centred poses (see `Target`) on their way to becoming `PoseSamples`."""
+    """What one run of a sampler has found, in centred poses (see `Target`).
+
+    `Sampler.sample` sorts the poses by energy and returns them as `PoseSamples`.
+
+    Attributes:
+        centred: Centred poses, in any order.
+        energies: E(T) of the poses.
+        log_weights: Log importance weights of the poses that sum to one, or None.
+        acceptance_rate: See `SamplingReport`.
+        effective_sample_size: See `SamplingReport`.
+        log_partition: See `SamplingReport`.
+        levels: See `SamplingReport`.
+    """
 
     centred: Float[Tensor, "poses 4 4"]
     energies: Float[Tensor, "poses"]
@@ -82,7 +94,7 @@ class Kernel(Sampler):
     def run(
         self,
         energy: Energy,
-        initial_poses: Float[Tensor, "poses 4 4"],
+        T_scene_gripper: Float[Tensor, "poses 4 4"],
         generator: torch.Generator,
         workspace: Box,
     ) -> PoseSamples:
@@ -90,20 +102,21 @@ class Kernel(Sampler):
 
         Args:
             energy: E(T) of poses T_scene_gripper.
-            initial_poses: Where the chains start, T_scene_gripper [poses, 4, 4], for example from
-                another sampler. Their reference points must be inside the workspace.
+            T_scene_gripper: Where the chains start [poses, 4, 4], for example poses from another
+                sampler. Their reference points must be inside the workspace.
             generator: Source of all randomness, on the CPU.
             workspace: Bounds of the reference point T c in the scene frame, metres.
 
         Raises:
-            GeometryError: The initial poses are not poses.
+            GeometryError: `T_scene_gripper` does not hold poses.
+            OptionError: It is empty.
             EnergyError: An energy is not a number, or a chain starts outside of the workspace.
         """
-        require_count(initial_poses=len(initial_poses))
-        check_pose(initial_poses, name="initial_poses")
+        require_count(T_scene_gripper=len(T_scene_gripper))
+        check_pose(T_scene_gripper, name="T_scene_gripper")
         start = time.perf_counter()
         target = Target(energy, workspace, self.reference)
-        given = target.centred(initial_poses)
+        given = target.centred(T_scene_gripper)
         centred = target.clamped(given)  # A pose on a face may have been rounded to its other side.
         outside = int(((given - centred).abs().amax((1, 2)) > _ROUNDING).sum())
         if outside:

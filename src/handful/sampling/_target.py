@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -32,8 +33,12 @@ class Target:
     points, because the gripper's own origin may be 15 cm above what it touches. For any c,
     x = R c + v gives dR d³v = dR d³x: the choice moves the bounds and not the measure.
 
-    Samplers work on *centred* poses C = T · translation(c), whose translation is x = T c. So
-    rotations turn about the reference point and not about the gripper's origin.
+    Samplers work on *centred* poses C = T · translation(c), whose translation is x = T c. Rotations
+    then turn about the reference point. In the paper they turn about the gripper's origin, and
+    positions are not bounded.
+
+    A target counts the evaluations of one run, and belongs to that run alone. Energies are not
+    changed by sampling: several threads may sample one energy, each with its own target.
 
     Args:
         energy: E(T) of poses T_scene_gripper.
@@ -63,9 +68,9 @@ class Target:
         """Logarithm of the workspace's volume in m³; rotations have volume one."""
         return float((self.upper - self.lower).double().log().sum())
 
-    def centred(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses 4 4"]:
+    def centred(self, T_scene_gripper: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses 4 4"]:
         """C = T · translation(c)."""
-        return _shifted(poses.to(self.dtype), self.reference)
+        return _shifted(T_scene_gripper.to(self.dtype), self.reference)
 
     def poses(self, centred: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses 4 4"]:
         """T_scene_gripper of centred poses."""
@@ -155,6 +160,16 @@ def require_match_energy(energy: Energy, who: str) -> MatchEnergy:
     return energy
 
 
+def useful_match_energy(energy: Energy, who: str) -> MatchEnergy:
+    """The energy without its query points of weight zero, which do not count.
+
+    Raises:
+        OptionError: A lattice cannot use the energy (`require_match_energy`).
+    """
+    found = require_match_energy(energy, who)
+    return replace(found, queries=found.queries.useful())
+
+
 def require_positive(**options: float) -> None:
     """Check that options are finite and positive.
 
@@ -198,9 +213,7 @@ def _reference(
             raise OptionError(f"reference is {reference}: need three finite numbers, metres.")
         return point
     if isinstance(energy, MatchEnergy) and len(energy.queries) > 0:
-        weights = energy.queries.weights.detach()
-        share = weights / weights.sum().clamp_min(torch.finfo(dtype).tiny)
-        return (share[:, None] * energy.queries.positions.detach()).sum(0)
+        return energy.queries.center
     return torch.zeros(3, dtype=dtype)
 
 

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from handful.geometry import rotation_lattice
 from handful.models import MatchEnergy
+from handful.sampling._sampler import Draw, Sampler
+from handful.sampling._samples import distinct_poses
+from handful.sampling._target import Target, require_count, require_positive, useful_match_energy
 
-from ._grid import Keep
-from ._kept import KeptVolume
-from ._minima import kept_minima, lattice_minima
-from ._refine import refine
-from ._sampler import Draw, Sampler
-from ._samples import distinct_poses
-from ._target import Target, require_count, require_match_energy, require_positive
-from ._volume import JointVolume, KeyGrid, useful_queries
+from ._dense_lattice import DenseLattice, KeyGrid
+from ._grid import PositionMask
+from ._minima import dense_minima, sparse_minima
+from ._refinement import refine
+from ._sparse_lattice import SparseLattice
 
 _CANDIDATES = 1024
 _FINER = math.sqrt(2.0)
@@ -31,8 +31,8 @@ class ExhaustiveSearch(Sampler):
     """The best poses of a `MatchEnergy`: all of a lattice, then refinement.
 
     The energies of all lattice poses come from one matrix product for each query point
-    (`JointVolume`); the minima of the lattice, best and distinct ones first, are refined by
-    `refine`. The result is the distinct local minima, at most `count` of them, best first.
+    (`LatticeEnergies`). `refine` moves the best distinct minima of the lattice down to local minima
+    of the energy. The result is the distinct local minima, at most `count` of them, best first.
 
     With a `time_budget`, lattices go from coarse to fine: the first has twice the spacing and an
     eighth of the rotations, every further one is finer by √2 in each dimension, as long as its
@@ -43,9 +43,9 @@ class ExhaustiveSearch(Sampler):
         spacing: Distance of neighbouring positions, metres.
         rotations: Number of rotations; 512 are about 0.5 rad apart.
         starts: How many lattice minima are refined, at least; `count` if that is more.
-        refine_steps: Most steps of refinement; the best few get as many again.
-        keep: Which positions of query points to look at, for example `near_points` of the scene;
-            all by default. Much faster where it leaves few.
+        refine_steps: Most steps of refinement. The best eight poses get as many steps again.
+        mask: Which positions of query points to look at, for example `near_points` of the scene;
+            all by default. The search is much faster when the mask leaves few positions.
         time_budget: Seconds for the anytime mode; None for one lattice.
     """
 
@@ -53,7 +53,7 @@ class ExhaustiveSearch(Sampler):
     rotations: int = 512
     starts: int = 48
     refine_steps: int = 8
-    keep: Keep | None = None
+    mask: PositionMask | None = None
     time_budget: float | None = None
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class ExhaustiveSearch(Sampler):
 
     def draw(self, target: Target, count: int, generator: torch.Generator) -> Draw:
         """Search one lattice, or lattices from coarse to fine."""
-        energy = useful_queries(require_match_energy(target.energy, "ExhaustiveSearch"))
+        energy = useful_match_energy(target.energy, "ExhaustiveSearch")
         if self.time_budget is None:
             poses, energies = self._level(target, energy, count, generator, math.inf)
             return self._ended(poses, energies, count, levels=1)
@@ -86,8 +86,8 @@ class ExhaustiveSearch(Sampler):
             took = time.perf_counter() - start
             levels += 1
             poses, energies = torch.cat([poses, new_poses]), torch.cat([energies, new_energies])
-            kept = level._ended(poses, energies, max(count, self.starts), levels)
-            poses, energies = kept.centred, kept.energies
+            best = level._ended(poses, energies, max(count, self.starts), levels)
+            poses, energies = best.centred, best.energies
             left = deadline - time.perf_counter()
             # Finer by √2 in six dimensions is at most eight times the work.
             if 8.0 * took < left:
@@ -128,20 +128,20 @@ class ExhaustiveSearch(Sampler):
     def _minima(
         self, target: Target, energy: MatchEnergy, generator: torch.Generator
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
-        """Minima of the lattice: of its kept cells alone, if there are few enough of them."""
+        """Minima of a sparse lattice if a mask leaves few enough cells, else of a dense one."""
         rotations = rotation_lattice(self.rotations, generator=generator, dtype=target.dtype)
-        if self.keep is not None:
-            kept = KeptVolume.of(target, energy, self.spacing, rotations, generator, self.keep)
-            if kept is not None:
-                target.lattice_poses += kept.energies.numel()
-                minima, energies = kept_minima(kept, _CANDIDATES)
-                if not kept.exact:
+        if self.mask is not None:
+            sparse = SparseLattice.of(target, energy, self.spacing, rotations, generator, self.mask)
+            if sparse is not None:
+                target.lattice_poses += sparse.energies.numel()
+                minima, energies = sparse_minima(sparse, _CANDIDATES)
+                if not sparse.exact:
                     minima = target.clamped(minima)
                     energies = target.energies(minima)
                 return minima, energies
-        grid = KeyGrid.of(target, energy, self.spacing, generator, self.keep)
+        grid = KeyGrid.of(target, energy, self.spacing, generator, self.mask)
         target.lattice_poses += grid.inner.size * self.rotations
-        return lattice_minima(JointVolume.of(grid, rotations), _CANDIDATES)
+        return dense_minima(DenseLattice.of(grid, rotations), _CANDIDATES)
 
     def _ended(
         self,
@@ -150,8 +150,8 @@ class ExhaustiveSearch(Sampler):
         count: int,
         levels: int,
     ) -> Draw:
-        """The distinct ones among refined poses."""
-        kept = distinct_poses(
+        """The distinct poses among the refined ones."""
+        chosen = distinct_poses(
             poses, energies, 0.25 * self.resolution, 0.25 * self.spacing, limit=count
         )
-        return Draw(poses[kept], energies[kept], levels=levels)
+        return Draw(poses[chosen], energies[chosen], levels=levels)

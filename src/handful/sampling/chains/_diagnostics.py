@@ -1,4 +1,4 @@
-"""Effective sample sizes of chains and of importance weights."""
+"""The effective sample size of Markov chains."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def chain_effective_sample_size(trace: Float[Tensor, "steps chains"]) -> float:
     """How many independent draws the chains' trace of a quantity is worth.
 
     Gelman et al., "Bayesian Data Analysis", sec. 11.5: n m / (1 + 2 Σ_t ρ_t), where ρ_t compares
-    the autocovariance at lag t with the variance over all chains, so that chains that disagree
-    count for little; the sum ends at the first negative pair (Geyer 1992). The first half of the
+    the autocovariance at lag t with the variance over all chains. Chains that disagree therefore
+    count for little. The sum ends at the first negative pair (Geyer 1992). The first half of the
     trace is left out as burn-in.
     """
     steps, chains = len(trace) - len(trace) // 2, trace.shape[1]
@@ -32,9 +32,3 @@ def chain_effective_sample_size(trace: Float[Tensor, "steps chains"]) -> float:
     last = int(negative[0]) if len(negative) else len(pairs)
     time = max(float(2.0 * pairs[:last].sum() - 1.0), 1.0 / steps)
     return min(steps * chains / time, float(steps * chains))
-
-
-def weight_effective_sample_size(log_weights: Float[Tensor, "draws"]) -> float:
-    """(Σw)² / Σw² of importance weights of any scale."""
-    log = log_weights.double()
-    return float(torch.exp(2.0 * log.logsumexp(0) - (2.0 * log).logsumexp(0)))

@@ -10,26 +10,28 @@ from torch import Tensor
 
 from handful.errors import OptionError
 from handful.geometry import pose_retract
+from handful.sampling._sampler import Draw, Kernel
+from handful.sampling._target import Target, require_count, require_positive
 
-from ._langevin import standard_drift, step_scale
-from ._metropolis import reorthonormalised
-from ._sampler import Draw, Kernel
-from ._target import Target, require_count, require_positive
+from ._steps import reorthonormalised, standard_drift, step_scale
 
 
 @dataclass(frozen=True, kw_only=True)
 class Descent(Kernel):
     """Steps ξ = -½ M Lᵀ∇E with M = diag(angle² I, distance² I), as the paper ends its inference.
 
-    A reference point that would leave the workspace stays on its face. The result is not a sample
-    of the target; it is the poses' way down.
+    A reference point that would leave the workspace stays on the face that it would cross. The
+    result is not a sample of the target: the poses lie near local minima of the energy.
+
+    The paper's descent has no workspace, no limit of a step, and turns about the origin of the
+    gripper (see `Langevin`).
 
     Attributes:
         steps: Steps of each pose.
         angle: Square root of the rotations' diagonal of M, radians, as in `Langevin`.
-        distance: The same for positions, metres.
-        step_limit: Longest step of rotation and of position, in units of `angle` and `distance`;
-            infinity for the equation as printed.
+        distance: Square root of the positions' diagonal of M, metres, as in `Langevin`.
+        step_limit: Longest step of rotation and of position, in units of `angle` and `distance`.
+            Infinity gives the equation as printed.
     """
 
     steps: int = 100

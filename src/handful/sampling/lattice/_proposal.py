@@ -10,12 +10,13 @@ around R_k, and sets v = x_i - R q_i. With a uniform share α against zeros, its
 
 with respect to dR d³v, where s is the side of a cube and V(ρ) = (ρ - sin ρ)/π the volume of the
 ball. Cubes tile space, so the sum over cells has one term. The distribution of all query points
-together (`Joint`) can take the place of the p_i; it is only interpolated, but that changes Q alone.
+together (`Joint`) can take the place of the p_i. It is interpolated, which changes Q and not the
+target.
 
-Q is a normalised density that can be evaluated at every pose, and it is positive wherever the
-target is. So weights exp(-E)/Q, with the full energy E, make averages over draws exact as the
-number of draws grows, whatever the lattice; and an independence chain with these proposals has the
-target as its stationary law.
+Q is a normalised density that can be evaluated at every pose, and Q is positive wherever the
+target is. Averages over draws with the weights exp(-E)/Q, where E is the full energy, therefore
+converge to those of the target as the number of draws grows, whatever the lattice. An independence
+chain with these proposals has the target as its stationary law.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from handful.geometry import (
     rotation_exp,
     rotation_to_quat,
 )
+from handful.sampling._target import Target
 
 from ._components import Component
-from ._scores import rows_at_once
-from ._target import Target
+from ._lattice_energies import rows_at_once
 
 _BALL_SHARE = 6.0  # Lattice rotations in a ball, on average: balls then overlap and leave no gap.
 _BISECTIONS = 60
@@ -49,7 +50,7 @@ class LatticeProposal:
         target: What is sampled in the end.
         rotations: R_k [rotations, 3, 3].
         components: The lattice distributions.
-        shares: Probability of each of them; they sum to one.
+        shares: Probability of each component; the shares sum to one.
         uniform_share: α.
     """
 
@@ -139,15 +140,15 @@ def ball_rotations(
     The angle is ρ u^(1/3) thinned by (sin(ω/2) / (ω/2))², the ratio of the volume elements of
     rotations and of rotation vectors.
     """
-    kept: list[Tensor] = []
+    angles: list[Tensor] = []
     found = 0
     while found < count:
         uniform = torch.rand(2, 2 * count, generator=generator, dtype=torch.float64)
         angle = radius * uniform[0].pow(1.0 / 3.0)
         angle = angle[uniform[1] < torch.sinc(angle / (2.0 * math.pi)).square()]
-        kept.append(angle)
+        angles.append(angle)
         found += len(angle)
-    angle = torch.cat(kept)[:count]
+    angle = torch.cat(angles)[:count]
     axis = torch.randn(count, 3, generator=generator, dtype=torch.float64)
     axis = axis / axis.square().sum(-1, keepdim=True).sqrt()
     return rotation_exp(axis * angle[:, None])

@@ -13,14 +13,20 @@ from torch import Tensor
 from handful.errors import OptionError, unknown_name_message
 from handful.geometry import rotation_lattice
 from handful.models import MatchEnergy
+from handful.sampling._sampler import Draw, Kernel, Sampler
+from handful.sampling._target import (
+    EnergyError,
+    Target,
+    require_count,
+    require_positive,
+    useful_match_energy,
+)
 
 from ._components import Component, Joint, Marginal
-from ._diagnostics import weight_effective_sample_size
-from ._grid import Keep
+from ._correction import independence_chains, weight_effective_sample_size
+from ._dense_lattice import KeyGrid
+from ._grid import PositionMask
 from ._proposal import LatticeProposal
-from ._sampler import Draw, Kernel, Sampler
-from ._target import EnergyError, Target, require_count, require_match_energy, require_positive
-from ._volume import KeyGrid, useful_queries
 
 CORRECTIONS = ("resample", "independence", "weights")
 PROPOSALS = ("joint", "marginals")
@@ -30,9 +36,9 @@ PROPOSALS = ("joint", "marginals")
 class ExhaustiveSampler(Sampler):
     """Draws from lattice distributions, corrected with the full energy.
 
-    The proposal Q and why the correction is exact are in `_proposal.py`. There is no burn-in. Cubes
-    much wider than a mode waste draws: look at the effective sample size, and if it is small, take
-    a finer lattice or more draws, or let `moves` do the rest.
+    The docstring of `_proposal.py` gives the proposal Q and says why the correction is exact. There
+    is no burn-in. Cubes much wider than a mode waste draws, and the effective sample size in the
+    report is then small: take a finer lattice, more draws, or a kernel in `moves`.
 
     Attributes:
         spacing: Side of the cubes of positions, metres.
@@ -44,16 +50,17 @@ class ExhaustiveSampler(Sampler):
             draws / count steps each; `weights` returns all draws inside the workspace with their
             log weights, whatever `count` is.
         proposal: `joint` draws from the interpolated lattice distribution of all query points
-            together; `marginals` from those of single query points, in any lattice size. For one
-            query point they are the same.
-        tempering: The proposal's energies are divided by it; above one it is wider.
+            together, which must fit in memory; `marginals` draws from those of single query points
+            and works for any size of lattice. For one query point the two are equal.
+        tempering: Divides the energies of the proposal. Above one, the proposal is wider than the
+            target.
         uniform_share: Share of the draws that are uniform, which bounds the weights.
         moves: A kernel that moves the resampled poses on, for example Metropolis-adjusted
-            `Langevin`: it leaves the law as it is and tells duplicates apart.
-        keep: Where the lattice looks, for example `near_points` of the scene. What is left out is
-            still reached by the uniform share.
-        time_budget: Seconds; if given, new lattices are drawn and their draws pooled until the
-            next one would not fit.
+            `Langevin`, which leaves the law as it is and moves duplicates apart.
+        mask: Which positions of query points the lattice holds, for example `near_points` of the
+            scene; all by default. The uniform share still reaches the other positions.
+        time_budget: Seconds. If given, new lattices are drawn and their draws are pooled until the
+            next lattice would not fit into the budget.
     """
 
     spacing: float = 0.015
@@ -64,7 +71,7 @@ class ExhaustiveSampler(Sampler):
     tempering: float = 1.0
     uniform_share: float = 0.05
     moves: Kernel | None = None
-    keep: Keep | None = None
+    mask: PositionMask | None = None
     time_budget: float | None = None
 
     def __post_init__(self) -> None:
@@ -86,7 +93,7 @@ class ExhaustiveSampler(Sampler):
 
     def draw(self, target: Target, count: int, generator: torch.Generator) -> Draw:
         """Draw, weigh, and correct."""
-        energy = useful_queries(require_match_energy(target.energy, "ExhaustiveSampler"))
+        energy = useful_match_energy(target.energy, "ExhaustiveSampler")
         number = max(self.draws, count)
         deadline = time.perf_counter() + (self.time_budget or 0.0)
         rounds: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -109,7 +116,7 @@ class ExhaustiveSampler(Sampler):
         self, target: Target, energy: MatchEnergy, count: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Centred poses, energies and log weights -E - log Q from one lattice."""
-        grid = KeyGrid.of(target, energy, self.spacing, generator, self.keep)
+        grid = KeyGrid.of(target, energy, self.spacing, generator, self.mask)
         rotations = rotation_lattice(self.rotations, generator=generator, dtype=target.dtype)
         target.lattice_poses += grid.outer.size * self.rotations
         components: list[Component]
@@ -152,27 +159,3 @@ class ExhaustiveSampler(Sampler):
         if self.moves is not None:
             moved = self.moves.advance(target, moved.centred, generator)
         return Draw(moved.centred, moved.energies, None, acceptance, size, log_partition, levels)
-
-
-def independence_chains(
-    log_weights: Float[Tensor, "draws"], chains: int, generator: torch.Generator
-) -> tuple[Tensor, float | None]:
-    """Metropolis-Hastings that proposes the draws one after the other, whatever the state.
-
-    A move to a draw is accepted with min(1, w'/w). The draws are dealt out to the chains in turn,
-    the first of each being where it starts.
-
-    Returns:
-        Index of the draw that every chain ends at [chains], and the acceptance rate (None if there
-        are no more draws than chains).
-    """
-    steps = len(log_weights) // chains
-    table = torch.arange(steps * chains).unflatten(0, (steps, chains))
-    state, accepted = table[0], 0
-    for proposed in table[1:]:
-        uniform = torch.rand(chains, generator=generator, dtype=log_weights.dtype)
-        accept = uniform.log() < log_weights[proposed] - log_weights[state]
-        # A start of weight zero is left at once: its ratio is infinite, or NaN against another.
-        state = torch.where(accept, proposed, state)
-        accepted += int(accept.sum())
-    return state, accepted / ((steps - 1) * chains) if steps > 1 else None

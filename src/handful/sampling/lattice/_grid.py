@@ -14,11 +14,10 @@ from torch import Tensor
 from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import rotation_lattice
+from handful.sampling._target import require_count, require_positive
 
-from ._target import require_count, require_positive
-
-Keep = Callable[[Tensor], Tensor]
-"""Positions [n, 3] in metres to a mask [n]: which of them a lattice should hold."""
+PositionMask = Callable[[Tensor], Tensor]
+"""Positions [n, 3] in metres to a mask [n] that is true where a lattice holds the position."""
 
 MAX_CELLS = 4_000_000
 
@@ -55,7 +54,7 @@ class Grid:
         return cls((lower - shift * spacing).to(dtype), spacing, (x, y, z))
 
     def grown(self, cells: int) -> Grid:
-        """The grid with more cubes on every side."""
+        """The grid with `cells` more cubes on every side."""
         x, y, z = self.shape
         origin = self.origin - cells * self.spacing
         return Grid(origin, self.spacing, (x + 2 * cells, y + 2 * cells, z + 2 * cells))
@@ -72,7 +71,7 @@ class Grid:
         return self.origin + self.spacing * index
 
     def cells_of(self, points: Float[Tensor, "points 3"]) -> Int[Tensor, "points"]:
-        """Flat index of the cube that each point is in, or -1."""
+        """Flat index of the cube that each point is in; -1 for a point in none of them."""
         index = ((points - self.origin) / self.spacing).floor().long()
         shape = torch.tensor(self.shape)
         inside = ((index >= 0) & (index < shape)).all(-1)
@@ -87,7 +86,7 @@ class PoseLattice:
     Attributes:
         positions: Where the query point is, x = T q [positions, 3], metres in the scene frame.
         rotations: R [rotations, 3, 3].
-        log_cell: Log of the volume dR d³x that one pair stands for, m³ with ∫dR = 1.
+        log_cell: Log of the volume of dR d³x that one pair stands for, in m³ with ∫dR = 1.
     """
 
     positions: Float[Tensor, "positions 3"]
@@ -105,13 +104,15 @@ def pose_lattice(
     generator: torch.Generator,
     *,
     dtype: torch.dtype = torch.float32,
-    keep: Keep | None = None,
+    mask: PositionMask | None = None,
 ) -> PoseLattice:
     """A cubic lattice of positions inside a box and a lattice of rotations.
 
-    The positions are shifted, and the rotations turned, by one uniform draw each. Every lattice
-    pose by itself is then uniformly distributed, so a sum of f over the lattice times the cell
-    volume is an *unbiased* estimate of ∫ f dR d³x over the box, for every f and every spacing.
+    The positions are shifted by one uniform draw, and the rotations are turned by another. Every
+    lattice pose by itself is then uniformly distributed. The sum of f over the lattice, times the
+    volume of a cell, is therefore an *unbiased* estimate of ∫ f dR d³x, for every f, every spacing
+    and every number of rotations. The integral is over the positions in the box where the mask is
+    true, and over all rotations.
 
     Args:
         workspace: Bounds of the positions, metres.
@@ -119,8 +120,8 @@ def pose_lattice(
         rotations: How many rotations (`geometry.rotation_lattice`).
         generator: Source of randomness.
         dtype: Type of the result.
-        keep: Which positions to hold, for example `near_points`; all by default. What is left out
-            counts as probability zero.
+        mask: Which positions the lattice holds, for example `near_points`; all by default. The
+            positions left out count as if they had probability zero.
 
     Raises:
         OptionError: No position is left.
@@ -129,24 +130,37 @@ def pose_lattice(
     centres = Grid.over(workspace, spacing, generator, dtype).centres()
     lower, upper = centres.new_tensor(workspace.lower), centres.new_tensor(workspace.upper)
     positions = centres[((centres >= lower) & (centres <= upper)).all(-1)]
-    if keep is not None:
-        positions = positions[keep(positions)]
+    if mask is not None:
+        positions = positions[mask(positions)]
     if len(positions) == 0:
         raise OptionError(
             f"no lattice position is left: spacing is {spacing} m in the workspace "
-            f"{workspace.lower}..{workspace.upper}; use a smaller spacing or a wider `keep`."
+            f"{workspace.lower}..{workspace.upper}; use a smaller spacing or a wider `mask`."
         )
     turns = rotation_lattice(rotations, generator=generator, dtype=dtype)
     return PoseLattice(positions, turns, 3.0 * math.log(spacing) - math.log(rotations))
 
 
-def near_points(points: Float[Tensor, "points 3"], radius: float) -> Keep:
-    """A mask of the positions no farther than `radius` metres from any of the points."""
+def near_points(points: Float[Tensor, "points 3"], radius: float) -> PositionMask:
+    """A mask of the positions that are at most `radius` metres from one of the points."""
     require_positive(radius=radius)
     tree = cKDTree(points.detach().numpy())
 
-    def keep(positions: Float[Tensor, "positions 3"]) -> Bool[Tensor, "positions"]:
+    def mask(positions: Float[Tensor, "positions 3"]) -> Bool[Tensor, "positions"]:
         distance, _ = tree.query(positions.detach().numpy(), distance_upper_bound=radius)
         return torch.from_numpy(distance <= radius)
 
-    return keep
+    return mask
+
+
+def require_some(cells: int, of: int) -> None:
+    """Refuse a mask that is true nowhere on a grid.
+
+    Raises:
+        OptionError: It leaves no cell.
+    """
+    if cells == 0:
+        raise OptionError(
+            f"`mask` leaves none of {of} lattice positions: widen its radius, or move the "
+            "workspace to where the points are."
+        )

@@ -1,4 +1,4 @@
-"""Energies over the part of a lattice that is worth looking at: where there are points."""
+"""Energies over the occupied cells of a lattice: those near the points of the scene."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from handful.clouds import Box
-from handful.errors import OptionError
 from handful.geometry import pose_from_rotation_translation
 from handful.models import MatchEnergy
+from handful.sampling._target import Target
 
-from ._grid import Grid, Keep
-from ._scores import MAX_ENTRIES, QueryScores
-from ._target import Target
-from ._volume import require_finite_keys
+from ._dense_lattice import require_finite_keys
+from ._grid import Grid, PositionMask, require_some
+from ._lattice_energies import MAX_ENTRIES, LatticeEnergies
 
 _FAR_AWAY = 1e3
-"""Metres. So far from everything, the key field has its value of empty space."""
+"""Metres. At this distance from the scene the key field has its value of empty space."""
 
 
 @dataclass(frozen=True, eq=False)
-class KeptVolume:
-    """E(x, R) over the kept cells x of the strongest query point, the anchor, and rotations R.
+class SparseLattice:
+    """E(x, R) over some cells x of the strongest query point, the anchor, and rotations R.
 
-    The energies of every query point at the kept cells come from one matrix product. The other
-    query points lie at x + R (q_i - q_anchor), between the cells: they take the energy of the cell
-    that they are in, and where that is not kept, the energy of empty space. So energies are exact
-    for a single query point, and a good guess where to look for several. The cost grows with the
-    number of points and not with the size of the workspace.
+    A mask says which cells the lattice holds. The energies of every query point at these cells come
+    from one matrix product. The other query points lie at x + R (q_i - q_anchor), between the
+    cells. Each takes the energy of the cell that it is in, or the energy of empty space where the
+    lattice does not hold that cell. The energies are exact for a single query point. For several
+    they are an approximation that says where to look. The cost grows with the number of cells and
+    not with the size of the workspace.
 
     Attributes:
         grid: Cubes that cover the workspace of the anchor.
-        cells: Flat indices of the kept ones [kept].
+        cells: Flat indices of the cubes that the lattice holds [cells].
         rotations: R_k [rotations, 3, 3].
-        energies: E(x, R) [rotations, kept].
+        energies: E(x, R) [rotations, cells].
         anchor: q_anchor - c in the gripper frame [3], metres.
         exact: Whether the energies are those of the poses.
     """
 
     grid: Grid
-    cells: Int[Tensor, "kept"]
+    cells: Int[Tensor, "cells"]
     rotations: Float[Tensor, "rotations 3 3"]
-    energies: Float[Tensor, "rotations kept"]
+    energies: Float[Tensor, "rotations cells"]
     anchor: Float[Tensor, "3"]
     exact: bool
 
@@ -57,34 +57,31 @@ class KeptVolume:
         spacing: float,
         rotations: Float[Tensor, "rotations 3 3"],
         generator: torch.Generator,
-        keep: Keep,
-    ) -> KeptVolume | None:
-        """Evaluate the key field at the kept cells; None when there are too many of them."""
+        mask: PositionMask,
+    ) -> SparseLattice | None:
+        """Evaluate the key field where the mask is true; None when there are too many cells."""
         queries = energy.queries
         strongest = int(queries.weights.argmax())
         anchor = queries.positions[strongest] - target.reference
         grid = Grid.over(_grown(target, float(anchor.norm())), spacing, generator, target.dtype)
         centres = grid.centres()
-        (cells,) = keep(centres).nonzero(as_tuple=True)
-        if len(cells) == 0:
-            raise OptionError(
-                f"`keep` leaves none of {len(centres)} lattice positions: widen its radius."
-            )
+        (cells,) = mask(centres).nonzero(as_tuple=True)
+        require_some(len(cells), len(centres))
         if len(cells) * len(rotations) > MAX_ENTRIES:
             return None
         keys = energy.field(centres[cells])
         require_finite_keys(keys)
-        scores = [QueryScores.of(energy, index, rotations) for index in range(len(queries))]
-        (total,) = scores[strongest].energies_by_rotation(keys, len(rotations))
+        alone = [LatticeEnergies.of(energy, index, rotations) for index in range(len(queries))]
+        (total,) = alone[strongest].by_rotation(keys, len(rotations))
         if len(queries) > 1:
             away = centres.new_full((1, 3), _FAR_AWAY)
             keys = torch.cat([keys, energy.field(away)])  # one more cell, for all empty space
-        for index, score in enumerate(scores):
+        for index, lattice_energies in enumerate(alone):
             if index != strongest:
                 offset = rotations @ (queries.positions[index] - queries.positions[strongest])
                 column = _cells_beside(grid, cells, offset)
-                (alone,) = score.energies_by_rotation(keys, len(rotations))
-                total += alone.gather(1, column)
+                (values,) = lattice_energies.by_rotation(keys, len(rotations))
+                total += values.gather(1, column)
         return cls(grid, cells, rotations, total, anchor, len(queries) == 1)
 
     def centred_poses(
@@ -95,8 +92,8 @@ class KeptVolume:
         where = self.grid.centres()[self.cells[column]] - rotation @ self.anchor
         return pose_from_rotation_translation(rotation, where)
 
-    def beside(self) -> list[Int[Tensor, "kept"]]:
-        """For each of six directions, the kept cell next to each kept one, or itself."""
+    def beside(self) -> list[Int[Tensor, "cells"]]:
+        """For each of six directions, the column of the cell beside each, or its own column."""
         steps = torch.cat([torch.eye(3), -torch.eye(3)]).to(self.grid.origin) * self.grid.spacing
         columns = _cells_beside(self.grid, self.cells, steps)
         own = torch.arange(len(self.cells))
@@ -109,9 +106,9 @@ def _grown(target: Target, margin: float) -> Box:
 
 
 def _cells_beside(
-    grid: Grid, cells: Int[Tensor, "kept"], offsets: Float[Tensor, "offsets 3"]
-) -> Int[Tensor, "offsets kept"]:
-    """Which of the kept cells is at an offset in metres from each of them; `kept` if none."""
+    grid: Grid, cells: Int[Tensor, "cells"], offsets: Float[Tensor, "offsets 3"]
+) -> Int[Tensor, "offsets cells"]:
+    """The column of the cell at each offset (metres) from each cell; `len(cells)` if none is."""
     moves = (offsets / grid.spacing).round().long()
     margin = int(moves.abs().max()) if len(moves) else 0
     padded = grid.grown(margin)

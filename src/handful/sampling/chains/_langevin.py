@@ -11,11 +11,11 @@ from torch import Tensor
 
 from handful.errors import OptionError
 from handful.geometry import pose_retract
+from handful.sampling._sampler import Draw, Kernel
+from handful.sampling._target import Target, require_count, require_positive
 
 from ._diagnostics import chain_effective_sample_size
-from ._metropolis import reorthonormalised
-from ._sampler import Draw, Kernel
-from ._target import Target, require_count, require_positive
+from ._steps import reorthonormalised, standard_drift, step_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,24 +27,36 @@ class Langevin(Kernel):
     (R exp[ω]×, x + u) is the one that eq. langevin_coord discretises, and stays on the group with
     no projection (see `geometry.lie_derivative_matrix`); ω turns about the reference point.
 
-    Unadjusted, the law of the chain differs from the target by O(dt), and a step that would leave
-    the workspace is not made. Adjusted (MALA), the target is exact. Its acceptance ratio is
+    Unadjusted, as in the paper, the law of the chain differs from the target by O(dt), and a step
+    that would leave the workspace is not made. Adjusted (MALA), the target is exact. Its acceptance
+    ratio is
 
         exp(E - E') · N(-ξ; -½ M∇E', M) / N(ξ; -½ M∇E, M),
 
     with Gaussian densities in the tangent space and *no* Jacobian of the exponential map: the move
     (T, ξ) ↦ (retract(T, ξ), -ξ) is its own inverse, and preserves dR d³x d⁶ξ because for a fixed ξ
-    it is a right multiplication, which the Haar measure ignores (Tierney 1998). So the ratio is
-    exact, even for steps of more than half a turn that reach a rotation by two ways.
+    it is a right multiplication, which the Haar measure ignores (Tierney 1998). The ratio is
+    therefore exact, even for steps of more than half a turn that reach a rotation by two ways.
+
+    The step differs from the paper's in four things:
+
+    - The paper has one time step dt for all six components; M gives rotations and positions their
+      own. The paper does not say its dt; the defaults here are ours.
+    - The paper adds dq to the quaternion and normalises the sum. The exponential map here agrees
+      with that to first order in dt.
+    - Rotations turn about the reference point (see `Target`); the paper's turn about the origin of
+      the gripper. The workspace bounds the reference point; the paper bounds nothing.
+    - `drift_limit` cuts long drifts, which the paper does not. Where it acts on an unadjusted
+      chain, the stationary law changes by more than the O(dt) above.
 
     Attributes:
         steps: Steps of each chain.
         angle: Standard deviation of the noise of each rotation component, radians.
         distance: Standard deviation of the noise of each position component, metres.
         metropolis_adjusted: Accept or reject every step, so that the target is exact.
-        drift_limit: The drifts of rotation and position are cut to this many standard deviations.
-            That only acts where a step would overshoot, and keeps MALA exact; infinity for the
-            equation as printed.
+        drift_limit: The drifts of rotation and position are cut to this many standard deviations
+            of the noise. The limit acts only where the energy is steep for the step, and keeps
+            MALA exact. Infinity gives the equation as printed.
     """
 
     steps: int = 300
@@ -93,17 +105,3 @@ class Langevin(Kernel):
             acceptance_rate=accepted / (self.steps * len(centred)),
             effective_sample_size=chain_effective_sample_size(trace),
         )
-
-
-def step_scale(angle: float, distance: float, dtype: torch.dtype) -> Float[Tensor, "6"]:
-    """The diagonal of M^½: radians for ω, metres for u."""
-    return torch.tensor([angle] * 3 + [distance] * 3, dtype=dtype)
-
-
-def standard_drift(
-    gradients: Float[Tensor, "poses 6"], scale: Float[Tensor, "6"], limit: float
-) -> Float[Tensor, "poses 6"]:
-    """The drift in units of the noise, M^-½ (-½ M ∇E), rotation and position cut to `limit`."""
-    drift = (-0.5 * scale * gradients).unflatten(-1, (2, 3))
-    length = drift.square().sum(-1, keepdim=True).sqrt()
-    return (drift * (limit / length.clamp_min(limit) if limit < math.inf else 1.0)).flatten(-2)

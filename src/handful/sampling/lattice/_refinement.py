@@ -10,10 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from handful.geometry import pose_retract
-
-from ._langevin import step_scale
-from ._metropolis import reorthonormalised
-from ._target import Target
+from handful.sampling._target import Target
+from handful.sampling.chains import reorthonormalised, step_scale
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-3
@@ -41,9 +39,9 @@ def refine(
         target: The energy and its bounds.
         centred: Where to start (see `Target`).
         steps: Most steps of every pose.
-        finish: How many of the best go on for as many steps again.
-        angle: Unit and twice the longest step of rotations, radians: the lattice's resolution.
-        distance: The same for positions, metres.
+        finish: How many of the best poses go on for another `steps` steps.
+        angle: Unit of rotations, radians; the longest step is two units.
+        distance: Unit of positions, metres; the longest step is two units.
         tolerance: A pose has converged when the next step promises less than this.
         deadline: Value of `time.perf_counter()` after which to stop.
     """
@@ -72,7 +70,8 @@ def refine(
         found, gradients = target.energies_and_gradients(tried)
         down = (step * slope[active]).sum(-1)
         fine = found <= energies[active] + _ARMIJO * down
-        # Where it failed, the minimum of the parabola through what is known (Nocedal & Wright 3.5).
+        # Where a step failed: the minimum of the parabola through what is known (Nocedal & Wright
+        # 3.5).
         rise = (found - energies[active] - down).clamp_min(1e-30)
         shrink = (-0.5 * down / rise).clamp(0.1, 0.5)
         length[active] = torch.where(fine, 1.0, length[active] * shrink)

@@ -1,7 +1,7 @@
 """Lattice distributions of a point of the gripper and of the rotation: parts of a proposal.
 
-Each is a probability p(cell, k) of a cube of space that holds a point T a of the gripper, and of a
-lattice rotation R_k.
+Each distribution is a probability p(cell, k) of the cube of space that holds a point T a of the
+gripper and of the lattice rotation R_k.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from handful.errors import OptionError
 
+from ._dense_lattice import DenseLattice, KeyGrid
 from ._grid import Grid
-from ._scores import MAX_ENTRIES, QueryScores, rows_at_once
-from ._volume import JointVolume, KeyGrid
+from ._lattice_energies import MAX_ENTRIES, LatticeEnergies, rows_at_once
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +45,16 @@ class Component(ABC):
 class Marginal(Component):
     """p_i ∝ exp(-β E_i(x, R) / tempering) of one query point, exact on the lattice.
 
-    β = Σw / w_i lets the query point speak for all: where all of them match, the sum of their
-    energies has β times the curvature of its own.
+    The factor β = Σw / w_i lets the query point stand for all: where all of them match, the sum of
+    their energies has β times the curvature of the energy of query point i.
 
     Attributes:
-        scores: Of the query point.
+        alone: The lattice energies of the query point.
         keys: φ at the centres of the cubes [cells, dim].
         strength: β / tempering.
     """
 
-    scores: QueryScores
+    alone: LatticeEnergies
     keys: Float[Tensor, "cells dim"]
     strength: float
 
@@ -65,23 +65,23 @@ class Marginal(Component):
         """Sum over rotations, block by block."""
         weights = grid.energy.queries.weights
         strength = float(weights.sum() / weights[index]) / tempering
-        scores = QueryScores.of(grid.energy, index, rotations)
+        alone = LatticeEnergies.of(grid.energy, index, rotations)
         parts = [
-            (scores.energies(block) * -strength).logsumexp(1)
-            for block in grid.keys[grid.kept].split(rows_at_once(len(rotations)))
+            (alone.at(block) * -strength).logsumexp(1)
+            for block in grid.keys[grid.mask].split(rows_at_once(len(rotations)))
         ]
         log_rows = grid.keys.new_full((len(grid.keys),), -math.inf)
-        log_rows[grid.kept] = torch.cat(parts).log_softmax(0)
-        return cls(grid.outer, grid.offsets[index], log_rows, scores, grid.keys, strength)
+        log_rows[grid.mask] = torch.cat(parts).log_softmax(0)
+        return cls(grid.outer, grid.offsets[index], log_rows, alone, grid.keys, strength)
 
     def log_rotations(self, cells: Int[Tensor, "draws"]) -> Float[Tensor, "draws rotations"]:
-        """Log p_i(k | cell), computed anew."""
-        return (self.scores.energies(self.keys[cells]) * -self.strength).log_softmax(1)
+        """Log p_i(k | cell), computed again from the keys: the table was never held."""
+        return (self.alone.at(self.keys[cells]) * -self.strength).log_softmax(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Joint(Component):
-    """p ∝ exp(-E(x, R) / tempering) of all query points, interpolated (see `JointVolume`).
+    """p ∝ exp(-E(x, R) / tempering) of all query points, interpolated (see `DenseLattice`).
 
     Attributes:
         log_joint: log p(cell, k) [rotations, cells].
@@ -96,7 +96,7 @@ class Joint(Component):
         """Hold the whole table.
 
         Raises:
-            OptionError: It is too large.
+            OptionError: The table is too large.
         """
         if len(rotations) * grid.inner.size > MAX_ENTRIES:
             raise OptionError(
@@ -104,8 +104,8 @@ class Joint(Component):
                 f"at most {MAX_ENTRIES} poses fit in memory. Use a larger spacing, fewer "
                 'rotations, or proposal="marginals".'
             )
-        volume = JointVolume.of(grid, rotations)
-        slabs = [volume.slab(start, stop).flatten(1) for start, stop in volume.slabs()]
+        lattice = DenseLattice.of(grid, rotations)
+        slabs = [lattice.slab(start, stop).flatten(1) for start, stop in lattice.slabs()]
         table = torch.cat(slabs, dim=1).mul_(-1.0 / tempering)
         log_rows = table.logsumexp(0)
         total = log_rows.logsumexp(0)

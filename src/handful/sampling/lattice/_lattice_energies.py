@@ -1,4 +1,4 @@
-"""Energies of one query point over a lattice, from one matrix product.
+"""Energies of one query point over a lattice of positions and rotations, from one matrix product.
 
 For a query point q with x = T q, eq. energy_pick expands to
 
@@ -6,7 +6,9 @@ For a query point q with x = T q, eq. energy_pick expands to
 
     a(x) = (φ(x), |φ(x)|², 1),    b(R) = w (-2 D(R) ψ, 1, |ψ|²) / temperature,
 
-so the energies of all pairs of a position and a rotation are the matrix product A Bᵀ.
+and the energies of all pairs of a position and a rotation are the matrix product A Bᵀ. Every
+lattice of this package takes its energies from here. `models.MatchEnergy` computes the same
+numbers pose by pose.
 """
 
 from __future__ import annotations
@@ -25,11 +27,11 @@ MAX_ENTRIES = 16_777_216
 
 
 @dataclass(frozen=True, eq=False)
-class QueryScores:
-    """What one query point's lattice energies are computed from.
+class LatticeEnergies:
+    """What the lattice energies of one query point are computed from.
 
     Attributes:
-        energy: The energy; its norm and temperature count.
+        energy: The energy, of which the norm, the temperature and one query point are used.
         index: Which query point.
         turned: D(R_k) ψ [rotations, dim].
     """
@@ -41,32 +43,30 @@ class QueryScores:
     @classmethod
     def of(
         cls, energy: MatchEnergy, index: int, rotations: Float[Tensor, "rotations 3 3"]
-    ) -> QueryScores:
+    ) -> LatticeEnergies:
         """Turn the descriptor of a query point by every rotation of the lattice."""
         return cls(
             energy, index, energy.types.rotated(energy.queries.descriptors[index], rotations)
         )
 
-    def energies(
-        self, keys: Float[Tensor, "positions dim"]
-    ) -> Float[Tensor, "positions rotations"]:
-        """E_i(x, R) of the query point alone, for key descriptors φ(x)."""
+    def at(self, keys: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions rotations"]:
+        """w_i E_i(x, R) of the query point, for key descriptors φ(x)."""
         if self.energy.norm == "squared":
             return self.key_side(keys) @ self.rotation_side().mT
         return self._irrepwise(keys) * (self._weight() / self.energy.temperature)
 
-    def energies_by_rotation(
+    def by_rotation(
         self, keys: Float[Tensor, "positions dim"], count: int
     ) -> Iterator[Float[Tensor, "rotations positions"]]:
-        """The transpose of `energies` with positions contiguous, `count` rotations at a time."""
+        """The transpose of `at` with positions contiguous, `count` rotations at a time."""
         if self.energy.norm == "squared":
             side = self.key_side(keys).mT.contiguous()
             for rows in self.rotation_side().split(count):
                 yield rows @ side
         else:
             for turned in self.turned.split(count):
-                some = QueryScores(self.energy, self.index, turned)
-                yield some.energies(keys).mT.contiguous()
+                some = LatticeEnergies(self.energy, self.index, turned)
+                yield some.at(keys).mT.contiguous()
 
     @staticmethod
     def key_side(keys: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions entries"]:
@@ -101,5 +101,5 @@ class QueryScores:
 
 
 def rows_at_once(columns: int) -> int:
-    """How many rows of so many columns stay within `MAX_ENTRIES`."""
+    """How many rows with the given number of columns stay within `MAX_ENTRIES`."""
     return max(1, MAX_ENTRIES // max(columns, 1))

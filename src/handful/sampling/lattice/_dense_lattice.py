@@ -1,21 +1,20 @@
-"""Energies of several query points over one lattice of the reference point."""
+"""Energies of several query points together, over every cell of a grid of the reference point."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from handful.errors import OptionError
 from handful.models import MatchEnergy
+from handful.sampling._target import EnergyError, Target
 
-from ._grid import Grid, Keep
-from ._scores import MAX_ENTRIES, QueryScores
-from ._target import EnergyError, Target
+from ._grid import Grid, PositionMask, require_some
+from ._lattice_energies import MAX_ENTRIES, LatticeEnergies
 
 _FIELD_CHUNK = 16_384
 _CACHED = 524_288  # Entries: 2 MB in float32.
@@ -28,11 +27,11 @@ class KeyGrid:
     Attributes:
         energy: The energy, with the query points of positive weight only.
         inner: Cubes of the reference point T c; they cover the workspace.
-        outer: The same cubes and `margin` more on every side, for the query points T q_i.
-        margin: How many more.
+        outer: The inner cubes and `margin` more on every side, for the query points T q_i.
+        margin: How many cubes the outer grid has more than the inner one, on every side.
         offsets: q_i - c [queries, 3], metres in the gripper frame.
-        keys: φ at the centres of the outer cubes [cells, dim]; zero where not kept.
-        kept: Where φ was evaluated [cells].
+        keys: φ at the centres of the outer cubes [cells, dim]; zero where the mask is false.
+        mask: The cubes where φ was evaluated [cells].
     """
 
     energy: MatchEnergy
@@ -41,7 +40,7 @@ class KeyGrid:
     margin: int
     offsets: Float[Tensor, "queries 3"]
     keys: Float[Tensor, "cells dim"]
-    kept: Bool[Tensor, "cells"]
+    mask: Bool[Tensor, "cells"]
 
     @classmethod
     def of(
@@ -50,7 +49,7 @@ class KeyGrid:
         energy: MatchEnergy,
         spacing: float,
         generator: torch.Generator,
-        keep: Keep | None,
+        mask: PositionMask | None,
     ) -> KeyGrid:
         """Evaluate the key field over the workspace and around it."""
         offsets = energy.queries.positions - target.reference
@@ -60,44 +59,41 @@ class KeyGrid:
         margin = 0 if reach < 1e-3 else math.floor(reach + 1e-3) + 1
         outer = inner.grown(margin)
         centres = outer.centres()
-        kept = centres.new_ones(len(centres), dtype=torch.bool)
-        if keep is not None:
-            kept = keep(centres)
-            if not bool(kept.any()):
-                raise OptionError(
-                    f"`keep` leaves none of {len(centres)} lattice positions: widen its radius."
-                )
-        found = [energy.field(chunk) for chunk in centres[kept].split(_FIELD_CHUNK)]
+        inside = centres.new_ones(len(centres), dtype=torch.bool)
+        if mask is not None:
+            inside = mask(centres)
+            require_some(int(inside.sum()), len(centres))
+        found = [energy.field(chunk) for chunk in centres[inside].split(_FIELD_CHUNK)]
         keys = centres.new_zeros(len(centres), energy.types.dim)
-        keys[kept] = torch.cat(found)
+        keys[inside] = torch.cat(found)
         require_finite_keys(keys)
-        return cls(energy, inner, outer, margin, offsets, keys, kept)
+        return cls(energy, inner, outer, margin, offsets, keys, inside)
 
 
 @dataclass(frozen=True, eq=False)
-class JointVolume:
+class DenseLattice:
     """E(x, R) of all query points together over a lattice of the reference point x and of R.
 
-    A query point lies at x + R (q_i - c), between the lattice positions, so its energy there is
+    A query point lies at x + R (q_i - c), between the lattice positions. Its energy there is
     interpolated (trilinear) from its own lattice energies, which come from one matrix product. For
     a single query point at the reference, nothing is interpolated and the energies are exact.
 
     Attributes:
         grid: The key field on the grid.
         rotations: R_k [rotations, 3, 3].
-        scores: One for each query point.
+        alone: The lattice energies of each query point.
     """
 
     grid: KeyGrid
     rotations: Float[Tensor, "rotations 3 3"]
-    scores: list[QueryScores]
+    alone: list[LatticeEnergies]
 
     @classmethod
-    def of(cls, grid: KeyGrid, rotations: Float[Tensor, "rotations 3 3"]) -> JointVolume:
+    def of(cls, grid: KeyGrid, rotations: Float[Tensor, "rotations 3 3"]) -> DenseLattice:
         """Turn the descriptor of every query point by every rotation."""
         queries = range(len(grid.energy.queries))
-        scores = [QueryScores.of(grid.energy, index, rotations) for index in queries]
-        return cls(grid, rotations, scores)
+        alone = [LatticeEnergies.of(grid.energy, index, rotations) for index in queries]
+        return cls(grid, rotations, alone)
 
     def slabs(self) -> Iterator[tuple[int, int]]:
         """Ranges along x that together cover the inner grid, small enough to be held at once."""
@@ -112,28 +108,28 @@ class JointVolume:
         outer, margin = self.grid.outer, self.grid.margin
         row = outer.shape[1] * outer.shape[2]
         part = slice(start * row, (stop + 2 * margin) * row)
-        keys, kept = self.grid.keys[part], self.grid.kept[part]
+        keys, mask = self.grid.keys[part], self.grid.mask[part]
         shape = (stop - start + 2 * margin, *outer.shape[1:])
         if not margin:
-            (energies,) = self.scores[0].energies_by_rotation(keys, len(self.rotations))
-            return self._filled(energies, kept).unflatten(1, shape)
+            (energies,) = self.alone[0].by_rotation(keys, len(self.rotations))
+            return self._filled(energies, mask).unflatten(1, shape)
         total = keys.new_zeros(len(self.rotations), stop - start, *self.grid.inner.shape[1:])
-        # Few rotations at a time, so that their volumes are still in the cache when shifted.
+        # Few rotations at a time: their volumes are then still in the cache when they are shifted.
         some = max(1, _CACHED // len(keys))
-        for index, scores in enumerate(self.scores):
+        for index, alone in enumerate(self.alone):
             first = 0
-            for energies in scores.energies_by_rotation(keys, some):
+            for energies in alone.by_rotation(keys, some):
                 which = slice(first, first + len(energies))
-                volume = self._filled(energies, kept).unflatten(1, shape)
+                volume = self._filled(energies, mask).unflatten(1, shape)
                 self._add_shifted(total[which], volume, index, which)
                 first += len(energies)
         return total
 
     @staticmethod
-    def _filled(energies: Tensor, kept: Tensor) -> Tensor:
+    def _filled(energies: Tensor, mask: Tensor) -> Tensor:
         """The energies, with the worst of them where the field was not evaluated."""
-        if not bool(kept.all()):
-            energies[:, ~kept] = energies.max()
+        if not bool(mask.all()):
+            energies[:, ~mask] = energies.max()
         return energies
 
     def _add_shifted(self, total: Tensor, volume: Tensor, query: int, which: slice) -> None:
@@ -152,18 +148,14 @@ class JointVolume:
 
 
 def require_finite_keys(keys: Float[Tensor, "positions dim"]) -> None:
-    """Refuse a key field that is not a number somewhere."""
+    """Refuse a key field that is not a number somewhere.
+
+    Raises:
+        EnergyError: A value is infinite or NaN.
+    """
     if not bool(torch.isfinite(keys).all()):
         bad = int((~torch.isfinite(keys)).any(1).sum())
         raise EnergyError(
             f"the key field is not finite at {bad} of {len(keys)} lattice positions: it must "
             "be a number everywhere in the workspace."
         )
-
-
-def useful_queries(energy: MatchEnergy) -> MatchEnergy:
-    """The energy without the query points of weight zero, which do not count."""
-    useful = int((energy.queries.weights > 0).sum())
-    if useful == len(energy.queries):
-        return energy
-    return replace(energy, queries=energy.queries.strongest(useful))

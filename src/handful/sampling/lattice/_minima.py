@@ -9,32 +9,32 @@ from torch import Tensor
 
 from handful.geometry import pose_from_rotation_translation, rotation_to_quat
 
-from ._kept import KeptVolume
-from ._volume import JointVolume
+from ._dense_lattice import DenseLattice
+from ._sparse_lattice import SparseLattice
 
 _NEIGHBOURS = 12
 _LOWEST = 0.02  # Share of the lattice in which minima are sought.
 _SUBSAMPLE = 20_000
 
 
-def lattice_minima(
-    volume: JointVolume, limit: int
+def dense_minima(
+    lattice: DenseLattice, limit: int
 ) -> tuple[Float[Tensor, "minima 4 4"], Float[Tensor, "minima"]]:
-    """Centred poses that no neighbour on the lattice betters, and their energies, best first.
+    """Centred poses without a neighbour of lower energy on the lattice, and energies, best first.
 
-    Neighbours of a position are the six cubes that share a face; of a rotation, the twelve nearest.
-    Only the lowest few percent of the lattice are looked at.
+    Neighbours of a position are the six cubes that share a face with its cube; neighbours of a
+    rotation are the twelve nearest. Minima are sought in the lowest two percent of the lattice.
 
     Args:
-        volume: The lattice energies.
+        lattice: The lattice energies.
         limit: Most minima to return.
     """
-    neighbours = nearest_rotations(volume.rotations)
-    count = volume.grid.inner.shape[0]
+    neighbours = nearest_rotations(lattice.rotations)
+    count = lattice.grid.inner.shape[0]
     parts: list[tuple[Tensor, Tensor, Tensor]] = []
-    for start, stop in volume.slabs():
+    for start, stop in lattice.slabs():
         before, after = max(start - 1, 0), min(stop + 1, count)
-        energies = volume.slab(before, after)
+        energies = lattice.slab(before, after)
         value, turn, cell = _slab_minima(energies, neighbours)
         row = energies.shape[2] * energies.shape[3]
         cell = cell + before * row
@@ -42,25 +42,25 @@ def lattice_minima(
         parts.append((value[inside], turn[inside], cell[inside]))
     value, turn, cell = (torch.cat(part) for part in zip(*parts, strict=True))
     order = value.argsort(stable=True)[:limit]
-    centres = volume.grid.inner.centres()[cell[order]]
-    return pose_from_rotation_translation(volume.rotations[turn[order]], centres), value[order]
+    centres = lattice.grid.inner.centres()[cell[order]]
+    return pose_from_rotation_translation(lattice.rotations[turn[order]], centres), value[order]
 
 
-def kept_minima(
-    volume: KeptVolume, limit: int
+def sparse_minima(
+    lattice: SparseLattice, limit: int
 ) -> tuple[Float[Tensor, "minima 4 4"], Float[Tensor, "minima"]]:
-    """The same for the kept cells of a lattice."""
-    energies = volume.energies
+    """Minima among the cells of a sparse lattice, as `dense_minima` returns them."""
+    energies = lattice.energies
     turn, column = (energies <= _ceiling(energies)).nonzero(as_tuple=True)
     value = energies[turn, column]
-    for beside in volume.beside():
+    for beside in lattice.beside():
         low = value <= energies[turn, beside[column]]
         value, turn, column = value[low], turn[low], column[low]
-    neighbours = nearest_rotations(volume.rotations)
+    neighbours = nearest_rotations(lattice.rotations)
     low = value <= energies[neighbours[turn], column[:, None]].amin(1)
     value, turn, column = value[low], turn[low], column[low]
     order = value.argsort(stable=True)[:limit]
-    return volume.centred_poses(turn[order], column[order]), value[order]
+    return lattice.centred_poses(turn[order], column[order]), value[order]
 
 
 def _slab_minima(
@@ -83,7 +83,7 @@ def _slab_minima(
 
 
 def _ceiling(energies: Tensor) -> Tensor:
-    """Minima are sought below this."""
+    """The energy below which minima are sought."""
     flat = energies.flatten()
     return flat[:: max(1, len(flat) // _SUBSAMPLE)].quantile(_LOWEST)
 
@@ -91,7 +91,7 @@ def _ceiling(energies: Tensor) -> Tensor:
 def nearest_rotations(
     rotations: Float[Tensor, "rotations 3 3"], count: int = _NEIGHBOURS
 ) -> Int[Tensor, "rotations near"]:
-    """Indices of the rotations nearest to each of them, itself not among them."""
+    """Indices of the rotations nearest to each rotation, its own index left out."""
     quats = rotation_to_quat(rotations.double())
     near = min(count, len(rotations) - 1)
     tree = cKDTree(torch.cat([quats, -quats]).numpy())

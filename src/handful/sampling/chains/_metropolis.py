@@ -9,26 +9,37 @@ from jaxtyping import Float
 from torch import Tensor
 
 from handful.geometry import IsotropicGaussianSO3, pose_from_rotation_translation
+from handful.sampling._sampler import Draw, Kernel
+from handful.sampling._target import Target, require_count, require_positive
 
 from ._diagnostics import chain_effective_sample_size
-from ._sampler import Draw, Kernel
-from ._target import Target, require_count, require_positive
+from ._steps import reorthonormalised
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetropolisHastings(Kernel):
     """Propose R' ~ IG_SO(3)(R), x' ~ N(x, distance² I); accept with min(1, exp(E - E')).
 
-    Both proposals depend on the relative angle and distance alone, so they are symmetric and
-    cancel in the acceptance ratio. The prior is uniform over the workspace: a proposal outside of
-    it has density zero and is rejected.
+    Both proposals depend on the relative angle and distance alone. They are symmetric and cancel in
+    the acceptance ratio, which is the paper's A without the factors dQ. The target is restricted to
+    the workspace: a proposal outside of it has density zero and is rejected.
+
+    The laws of the proposals are those of the paper. Three things around them differ:
+
+    - x is the reference point T c of the gripper (see `Target`); the paper moves the origin v of
+      the gripper. Rotations therefore turn about the reference point. In terms of (R, v) the
+      position proposal is centred at v + (R - R') c and not at v.
+    - The paper does not bound the poses, and SE(3) has infinite volume. Here the workspace bounds
+      the reference point.
+    - The paper does not say how wide its proposals are. The defaults here are ours.
 
     Attributes:
         steps: Proposals for each chain.
-        angle: Standard deviation of each component of the proposed rotation vector, radians; the
-            paper's ε is angle²/2.
+        angle: Width of the proposed rotation, radians; the ε of the paper's series (eq. normalso3)
+            is angle²/2. While the angle is small, it is the standard deviation of each component
+            of the proposed rotation vector.
         distance: Standard deviation of each component of the proposed move of the reference
-            point, metres; the paper's σ is its square.
+            point, metres. The paper writes the covariance as σ I: its σ is distance².
     """
 
     steps: int = 1000
@@ -73,15 +84,3 @@ class MetropolisHastings(Kernel):
     ) -> Float[Tensor, "chains"]:
         """P(T') / P(T), not cut at one; NaN, which accepts nothing, if both are forbidden."""
         return (energies - proposed).exp()
-
-
-def reorthonormalised(centred: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses 4 4"]:
-    """The poses with the rounding of many products taken out of their rotations.
-
-    One Newton step of the polar decomposition, R (3 I - RᵀR) / 2, squares an error that is already
-    small.
-    """
-    rotation, translation = centred[:, :3, :3], centred[:, :3, 3]
-    identity = torch.eye(3, dtype=centred.dtype)
-    mended = rotation @ (1.5 * identity - 0.5 * rotation.mT @ rotation)
-    return pose_from_rotation_translation(mended, translation)
