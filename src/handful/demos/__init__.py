@@ -5,9 +5,9 @@ from ._folder import save_demos as save_demos
 from ._gripper import ContactFrame as ContactFrame
 from ._gripper import Gripper as Gripper
 from ._gripper import HandBox as HandBox
-from ._gripper import HandMesh as HandMesh
 from ._gripper import HandShape as HandShape
 from ._gripper import gripper_from_tip as gripper_from_tip
+from ._hand_mesh import HandMesh as HandMesh
 from ._hands import HANDS as HANDS
 from ._hands import gripper_named as gripper_named
 from ._task import Action as Action

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
+from handful.demos._hand_mesh import MAX_REACH, HandMesh
 from handful.errors import DemoError, unknown_name_message
 from handful.geometry import poses_from_wxyz_xyz
 
@@ -19,9 +20,7 @@ WHAT_TO_WRITE = (
 )
 """For the message when a gripper is missing."""
 
-_LONGEST = 2.0
-"""Metres: no part of a hand is farther from the gripper's origin."""
-_MOST_FACES = 20_000
+UNIT_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,8 @@ class ContactFrame:
     quat_wxyz: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        _check_numbers("contact position", self.position, 3)
-        _check_numbers("contact quat_wxyz", self.quat_wxyz, 4)
-        if abs(math.hypot(*self.quat_wxyz) - 1.0) > 1e-2:
-            raise DemoError(f"contact quat_wxyz is {self.quat_wxyz}: need length 1.")
+        _check_lengths("contact position", self.position)
+        _check_quaternion("contact quat_wxyz", self.quat_wxyz)
 
     @property
     def matrix(self) -> Float[np.ndarray, "4 4"]:
@@ -69,9 +66,9 @@ class HandBox:
     side: int = 0
 
     def __post_init__(self) -> None:
-        _check_numbers("hand box center", self.center, 3)
-        _check_numbers("hand box size", self.size, 3)
-        _check_numbers("hand box quat_wxyz", self.quat_wxyz, 4)
+        _check_lengths("hand box center", self.center)
+        _check_lengths("hand box size", self.size)
+        _check_quaternion("hand box quat_wxyz", self.quat_wxyz)
         if min(self.size) <= 0 or self.side not in (-1, 0, 1):
             raise DemoError(f"{self}: need a positive size, and side -1, 0 or 1.")
 
@@ -80,39 +77,6 @@ class HandBox:
         corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) / 2.0
         pose = _pose(self.center, self.quat_wxyz)
         return (corners * self.size) @ pose[:3, :3].T + pose[:3, 3], _BOX_FACES
-
-
-@dataclass(frozen=True)
-class HandMesh:
-    """A closed surface that does not move with the fingers, in the gripper frame.
-
-    Attributes:
-        vertices: Metres.
-        faces: Three indices each; every edge belongs to exactly two faces.
-    """
-
-    vertices: tuple[tuple[float, ...], ...]
-    faces: tuple[tuple[int, ...], ...]
-
-    def __post_init__(self) -> None:
-        if not 4 <= len(self.faces) <= _MOST_FACES or {len(f) for f in self.faces} != {3}:
-            raise DemoError(
-                f"a hand's mesh has {len(self.faces)} faces: need 4 to {_MOST_FACES} triangles."
-            )
-        if {len(v) for v in self.vertices} != {3} or not np.isfinite(self.vertices).all():
-            raise DemoError("a hand's mesh needs vertices of three finite numbers.")
-        faces = np.array(self.faces)
-        if faces.min() < 0 or faces.max() >= len(self.vertices):
-            raise DemoError("a hand's mesh names vertices that it does not have.")
-        if np.abs(self.vertices).max() > _LONGEST:
-            raise DemoError("a hand's mesh is larger than 2 m: give it in metres.")
-        edges = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-        if (np.unique(edges, axis=0, return_counts=True)[1] != 2).any():
-            raise DemoError("a hand's mesh is not closed: every edge must belong to two faces.")
-
-    def surface(self) -> tuple[Float[np.ndarray, "vertices 3"], Int[np.ndarray, "faces 3"]]:
-        """Vertices and triangles, gripper frame."""
-        return np.array(self.vertices, dtype=np.float64), np.array(self.faces)
 
 
 @dataclass(frozen=True)
@@ -149,7 +113,7 @@ class HandShape:
             local = np.abs((points - pose[:3, 3]) @ pose[:3, :3])
             inside |= (local <= np.array(box.size) / 2.0 + margin).all(axis=1)
         for mesh in self.meshes:
-            inside |= _in_mesh(points, *mesh.surface(), margin)
+            inside |= mesh.contains(points, margin)
         return inside
 
 
@@ -266,56 +230,25 @@ def _pose(position: tuple[float, ...], quat_wxyz: tuple[float, ...]) -> Float[np
     return poses_from_wxyz_xyz(torch.from_numpy(both)).numpy()
 
 
-def _check_numbers(what: str, values: tuple[float, ...], count: int) -> None:
-    array = np.array(values, dtype=np.float64)
-    if array.shape != (count,) or not np.isfinite(array).all():
-        raise DemoError(f"{what} is {values}: need {count} finite numbers.")
-    if np.abs(array).max() > _LONGEST:
-        raise DemoError(f"{what} is {values}: need metres, at most {_LONGEST:g} each.")
+def _check_lengths(what: str, values: tuple[float, ...]) -> None:
+    if not _are_numbers(values, 3):
+        raise DemoError(f"{what} is {values}: need 3 finite numbers.")
+    if max(map(abs, values)) > MAX_REACH:
+        raise DemoError(f"{what} is {values}: need metres, at most {MAX_REACH:g} each.")
 
 
-def _in_mesh(
-    points: Float[np.ndarray, "points 3"],
-    vertices: Float[np.ndarray, "vertices 3"],
-    faces: Int[np.ndarray, "faces 3"],
-    margin: float,
-) -> Bool[np.ndarray, "points"]:
-    """Points inside a closed mesh, by the parity of a ray's crossings, grown by a margin."""
-    from trimesh import Trimesh
-    from trimesh.proximity import closest_point
-
-    inside = np.zeros(len(points), dtype=bool)
-    low, high = vertices.min(axis=0) - max(margin, 0.0), vertices.max(axis=0) + max(margin, 0.0)
-    (near,) = np.nonzero(((points >= low) & (points <= high)).all(axis=1))
-    triangles = vertices[faces]
-    for some in np.array_split(near, max(1, len(near) * len(faces) // 2_000_000)):
-        inside[some] = _crossings(points[some], triangles) % 2 == 1
-    if margin != 0.0 and len(near):
-        _, distance, _ = closest_point(Trimesh(vertices, faces, process=False), points[near])
-        if margin > 0.0:
-            inside[near] |= distance <= margin
-        else:
-            inside[near] &= distance >= -margin
-    return inside
+def _check_quaternion(what: str, values: tuple[float, ...]) -> None:
+    if not _are_numbers(values, 4):
+        raise DemoError(f"{what} is {values}: need 4 finite numbers.")
+    if abs(math.hypot(*values) - 1.0) > UNIT_TOLERANCE:
+        raise DemoError(f"{what} is {values}: need length 1, not {math.hypot(*values):.4g}.")
 
 
-def _crossings(
-    points: Float[np.ndarray, "points 3"], triangles: Float[np.ndarray, "faces 3 3"]
-) -> Int[np.ndarray, "points"]:
-    """How many triangles a ray from each point crosses (Möller and Trumbore)."""
-    direction = np.array([0.8017837257, 0.5345224838, 0.2672612419])  # along no usual edge
-    first = triangles[:, 0]
-    one, two = triangles[:, 1] - first, triangles[:, 2] - first
-    across = np.cross(direction, two)
-    volume = np.einsum("fi,fi->f", one, across)
-    safe = np.where(np.abs(volume) < 1e-18, np.inf, volume)
-    offset = points[:, None] - first
-    u = np.einsum("pfi,fi->pf", offset, across) / safe
-    turned = np.cross(offset, one)
-    v = turned @ direction / safe
-    ahead = np.einsum("pfi,fi->pf", turned, two) / safe
-    hit = (u >= 0) & (v >= 0) & (u + v <= 1) & (ahead > 0) & np.isfinite(safe)
-    return hit.sum(axis=1)
+def _are_numbers(values: tuple[float, ...], count: int) -> bool:
+    try:
+        return len(values) == count and all(map(math.isfinite, values))
+    except TypeError:
+        return False
 
 
 _BOX_FACES = np.array(
