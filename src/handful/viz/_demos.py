@@ -7,7 +7,7 @@ from jaxtyping import Float
 from PIL import Image
 
 from handful.clouds import Intrinsics, PointCloud, voxel_filter
-from handful.demos import DemoSet, Gripper, Step
+from handful.demos import Action, DemoSet, Gripper, Step
 from handful.errors import OptionError
 from handful.render import (
     Camera,
@@ -19,7 +19,7 @@ from handful.render import (
     orbit,
     tile,
 )
-from handful.viz._hand import hand_length, hand_mesh, hand_points
+from handful.viz._hand import hand_length, hand_mesh, hand_points, held_width
 from handful.viz._interest import above_table, across, closeness, near, thinned, weighted_mean
 from handful.viz._views import moved
 
@@ -38,6 +38,9 @@ _CONTEXT = (1.15, 1.4)
 """What is shown reaches from its middle this many lengths of the hand: at least, at most."""
 
 _SKETCH_COLOR = (0.18, 0.40, 0.88)
+
+_FAINT = 0.3
+"""Opacity of the described hand over the grasp cloud: the two should agree."""
 
 _XRAY = PictureStyle(hidden_opacity=0.65)
 
@@ -96,7 +99,7 @@ def picture_of_step(step: Step, gripper: Gripper, voxel: float | None = None) ->
     picture = draw_picture([scene, *held], sketches, camera, caption=_scene_caption(step))
     if grasp is None:
         return picture
-    return beside([picture, _picture_of_grasp(grasp, gripper)])
+    return beside([picture, _picture_of_grasp(grasp, gripper, step.action)])
 
 
 def _camera(
@@ -135,11 +138,12 @@ def _camera(
     return best_view(both, interest, across(cameras, axis, 0.6))
 
 
-def _picture_of_grasp(grasp: PointCloud, gripper: Gripper) -> Image.Image:
-    """The grasp cloud with the axes of the gripper frame, the approach pointing downwards."""
+def _picture_of_grasp(grasp: PointCloud, gripper: Gripper, action: Action) -> Image.Image:
+    """The grasp cloud, the described hand and the gripper's axes; the approach points downwards."""
     T_contact_gripper = np.linalg.inv(gripper.T_gripper_contact)
     upside = grasp.transformed(T_contact_gripper)
-    low, high = (corner.astype(np.float64) for corner in upside.bounds)
+    corners = np.stack([*upside.bounds, T_contact_gripper[:3, 3]]).astype(np.float64)
+    low, high = corners.min(axis=0), corners.max(axis=0)
     wide = float(np.linalg.norm((high - low)[:2]))
     radius = 0.53 * max(wide, float(high[2] - low[2]) * STRIP[0] / STRIP[1])
     intrinsics = Intrinsics.from_field_of_view(*STRIP, _STRIP_FIELD_OF_VIEW)
@@ -151,7 +155,9 @@ def _picture_of_grasp(grasp: PointCloud, gripper: Gripper) -> Image.Image:
             T_contact_gripper, size=min(0.35 * hand_length(gripper), 0.7 * radius)
         )
     ]
-    return draw_picture([upside], axes, camera, _XRAY, caption=f"grasp {len(grasp):,}")
+    width = held_width(gripper, grasp) if action.holding else None
+    hand = hand_mesh(gripper, _SKETCH_COLOR, _FAINT, width).transformed(T_contact_gripper)
+    return draw_picture([upside], [hand, *axes], camera, _XRAY, caption=f"grasp {len(grasp):,}")
 
 
 def _scene_caption(step: Step) -> str:

@@ -24,6 +24,9 @@ _GRASPED = 0.015
 """Held points up to this far from the contact point across the opening axis are between the
 fingers, metres."""
 
+_SHOWN = 0.05
+"""Share of a grasp cloud's points on the body of the hand, from which on the cloud shows it."""
+
 
 def hand_mesh(
     gripper: Gripper, color: Color = GREY, opacity: float = 1.0, width: float | None = None
@@ -72,14 +75,37 @@ def hand_points(gripper: Gripper, count: int = 2000) -> Float[np.ndarray, "count
 def held_width(gripper: Gripper, grasp: PointCloud) -> float:
     """About how far apart the fingers are that hold what a grasp cloud shows, metres.
 
-    This is the extent of the cloud between the fingers, along the opening axis. It is too large by
-    the thickness of the fingers where the cloud shows the hand.
+    This is the extent of the cloud between the fingers along the opening axis, less the thickness
+    of the fingers where the cloud shows the hand.
     """
-    T_gripper_contact = gripper.T_gripper_contact
-    local = (grasp.points - T_gripper_contact[:3, 3]) @ T_gripper_contact[:3, :3]
+    local = _in_contact_frame(gripper, grasp.points)
+    extent = gripper.opening
+    shows_hand = float(gripper.is_hand(grasp.points).mean()) > _SHOWN
+    thickness = _finger_thickness(gripper) if shows_hand else 0.0
     between = (np.abs(local[:, 1:]) < _GRASPED).all(axis=1)
-    between &= np.abs(local[:, 0]) < gripper.opening / 2.0
-    return float(np.ptp(local[between, 0])) if between.any() else gripper.opening
+    between &= np.abs(local[:, 0]) < (gripper.opening + thickness) / 2.0
+    if between.any():
+        extent = float(np.ptp(local[between, 0])) - thickness
+    return min(max(extent, 0.0), gripper.opening)
+
+
+def _finger_thickness(gripper: Gripper) -> float:
+    """Of both fingers together, along the opening axis at the contact, metres."""
+    thickness = {1: 0.0, -1: 0.0}
+    for box in () if gripper.shape is None else gripper.shape.boxes:
+        local = _in_contact_frame(gripper, box.surface()[0])
+        beside = local[:, 2].min() < _GRASPED and local[:, 2].max() > -_GRASPED
+        if box.side != 0 and beside:
+            thickness[box.side] = max(thickness[box.side], float(np.ptp(local[:, 0])))
+    return sum(thickness.values())
+
+
+def _in_contact_frame(
+    gripper: Gripper, points: Float[np.ndarray, "points 3"]
+) -> Float[np.ndarray, "points 3"]:
+    """Points of the gripper frame in the contact frame, metres."""
+    T_gripper_contact = gripper.T_gripper_contact
+    return (points - T_gripper_contact[:3, 3]) @ T_gripper_contact[:3, :3]
 
 
 def _sketch(gripper: Gripper, width: float, color: Color) -> ColoredMesh:
