@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from handful.clouds import write_cloud as write_cloud
     from handful.demos import Demonstration as Demonstration
     from handful.demos import DemoSet as DemoSet
+    from handful.demos import Gripper as Gripper
     from handful.demos import Step as Step
+    from handful.demos import gripper_named as gripper_named
     from handful.demos import load_demos as load_demos
     from handful.demos import save_demos as save_demos
     from handful.errors import HandfulError as HandfulError
-    from handful.learning import RankedPoses as RankedPoses
-    from handful.learning import TrainedModel as TrainedModel
-    from handful.learning import load_model as load_model
-    from handful.learning import train_pick as train_pick
-    from handful.learning import train_place as train_place
+    from handful.learning import train_step as train_step
+    from handful.policy import Predictor as Predictor
+    from handful.policy import RankedPoses as RankedPoses
+    from handful.policy import Robot as Robot
+    from handful.policy import load_predictor as load_predictor
+    from handful.policy import run_task as run_task
 
 _HOME = {
     "PointCloud": "handful.clouds",
@@ -36,11 +39,14 @@ _HOME = {
     "load_demos": "handful.demos",
     "save_demos": "handful.demos",
     "HandfulError": "handful.errors",
-    "RankedPoses": "handful.learning",
-    "TrainedModel": "handful.learning",
-    "load_model": "handful.learning",
-    "train_pick": "handful.learning",
-    "train_place": "handful.learning",
+    "Gripper": "handful.demos",
+    "gripper_named": "handful.demos",
+    "train_step": "handful.learning",
+    "Predictor": "handful.policy",
+    "RankedPoses": "handful.policy",
+    "Robot": "handful.policy",
+    "load_predictor": "handful.policy",
+    "run_task": "handful.policy",
 }
 
 

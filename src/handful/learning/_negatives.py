@@ -1,26 +1,38 @@
 """The likelihood of demonstrated poses, told from the poses that compete with them.
 
-With weights that add up to one, E = sum_i w_i E_i is a mean of the energies of single query
-points, and Hölder's inequality bounds the partition function of all of them by those of each
-alone:
+What is lowered, and what it bounds. With weights that add up to one, E = sum_i w_i E_i is a mean of
+the energies of single query points. Let D be the part of space within `reach` of the scene's
+points, and D_i the poses T that bring query point i into D. Hölder's inequality bounds the
+partition function over the poses that bring all query points into D by those of each alone:
 
-    Z = ∫ Π_i exp(-E_i)^{w_i} dT  <=  Π_i Z_i^{w_i},    Z_i = ∫ exp(-E_i) dT.
+    Z = ∫_{∩D_i} Π_i exp(-E_i)^{w_i} dT  <=  Π_i Z_i^{w_i},    Z_i = ∫_{D_i} exp(-E_i) dT.
 
-So sum_i w_i (E_i(T) + log Z_i) is an upper bound of -log P(T) (eq. MLE): exact for one query
-point, and tight when the query points agree. Each Z_i is a sum over a lattice of positions x = T
-q_i and of rotations that comes from one matrix product (`handful.sampling`). The paper needs
-thousands of Markov chain steps for every gradient; `LatticeNegatives` needs none.
-`SampledNegatives` is the paper's way, with any sampler.
+The sum over i of w_i (E_i(T) + log Z_i) is therefore an upper bound of -log P(T) (eq. MLE), where P
+is the model restricted to ∩D_i. For one query point it is equal; for several it is tight when they
+agree. Poses in empty space do not compete: the restricted P is larger than that over all poses of
+a box, and the difference is what the model would give to empty space.
+
+`LatticeNegatives` estimates each Z_i by a sum over a lattice of positions x = T q_i and of
+rotations, which comes from one matrix product (`handful.sampling`). The lattice is shifted and
+turned at random, which makes the sum an unbiased estimate of Z_i. Its logarithm is not: by Jensen's
+inequality E[log Z_lattice] <= log Z, so the loss is too low on average, the more the coarser the
+lattice is in comparison with the modes of the model. The demonstrated pose is counted as one more
+pose of the lattice, which raises the loss: it can then not fall below zero, and a model that is
+sharper than the lattice still has a competitor, itself. With that, the loss is the contrastive one
+of a classifier that picks the demonstrated pose out of the lattice.
+
+The paper needs thousands of Markov chain steps for every gradient. `SampledNegatives` does that
+with any sampler, and `PaperNegatives` with the paper's numbers.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from handful.clouds import Box
@@ -64,19 +76,18 @@ class Negatives(Protocol):
         poses: Float[Tensor, "poses 4 4"],
         scene: EncodedCloud,
         generator: torch.Generator,
+        progress: float,
     ) -> Likelihood:
-        """The likelihood of demonstrated poses T_scene_gripper."""
+        """The likelihood of demonstrated poses; `progress` from 0 to 1 is how far training is."""
         ...
 
 
 @dataclass(frozen=True)
 class LatticeNegatives:
-    """All poses of a lattice: exact, with no Markov chain.
+    """All poses of a lattice, without a Markov chain; see the text of this module.
 
-    The demonstrated pose is counted as one more pose of the lattice. A model that has become
-    sharper than the lattice would otherwise find no competitor at all, and could lower its loss for
-    ever. For the same reason a query point that hangs in empty space at the target, where there is
-    no lattice, counts as one that knows nothing: all poses are alike to it.
+    A query point that is in empty space at the target, where there is no lattice, has no
+    competitors. It counts as one that knows nothing: all poses are alike to it.
 
     Attributes:
         spacing: Distance of neighbouring positions, metres.
@@ -113,13 +124,14 @@ class LatticeNegatives:
         poses: Float[Tensor, "poses 4 4"],
         scene: EncodedCloud,
         generator: torch.Generator,
+        progress: float = 0.0,
     ) -> Likelihood:
         """The bound above, on a new lattice."""
         lattice = self.lattice(scene.points, generator)
-        at_target = query_energies(energy, poses)
+        at_target = energy.per_query(poses)
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
         losses = query_losses(at_target, log_sums)
-        far = is_far(energy.queries.positions, poses, scene, self.reach)
+        far = distance_to_scene(energy.queries.positions, poses, scene) >= self.reach
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
         knows_nothing = math.log(len(lattice.positions) * len(lattice.rotations))
         weights = energy.queries.weights
@@ -133,7 +145,7 @@ class LatticeNegatives:
 
 @dataclass(frozen=True)
 class SampledNegatives:
-    """Poses drawn from the model itself (eq. MLE): any sampler, for example the paper's.
+    """Poses drawn from the model itself (eq. MLE) by any sampler.
 
     The loss is the mean energy of the demonstrated poses less that of the negatives. Its gradient
     is an estimate of that of -log P; its value is not.
@@ -141,16 +153,11 @@ class SampledNegatives:
     Attributes:
         sampler: What draws them.
         count: How many.
-        margin: The workspace of the query points ends so far outside of the scene's points, metres.
+        margin: How far outside of the scene's points the workspace of the query points ends,
+            metres.
     """
 
-    sampler: Sampler = field(
-        default_factory=lambda: PaperSchedule(
-            metropolis=MetropolisHastings(steps=10_000),
-            langevin=Langevin(steps=3_000),
-            descent=None,
-        )
-    )
+    sampler: Sampler
     count: int = 32
     margin: float = 0.03
 
@@ -164,6 +171,7 @@ class SampledNegatives:
         poses: Float[Tensor, "poses 4 4"],
         scene: EncodedCloud,
         generator: torch.Generator,
+        progress: float = 0.0,
     ) -> Likelihood:
         """Contrast the poses with a new sample."""
         workspace = Box.around(scene.points.numpy(), self.margin)
@@ -176,15 +184,41 @@ class SampledNegatives:
         return Likelihood(target - negative, target.item(), negative.item())
 
 
-def query_energies(
-    energy: MatchEnergy, poses: Float[Tensor, "poses 4 4"]
-) -> Float[Tensor, "poses queries"]:
-    """E_i(T) of every query point by itself, without its weight."""
-    rotation, translation = pose_to_rotation_translation(poses)
-    where = rotation_apply(rotation, energy.queries.positions) + translation[:, None]
-    keys = energy.field(where.flatten(0, 1)).unflatten(0, where.shape[:2])
-    turned = energy.types.rotated(energy.queries.descriptors, rotation[:, None])
-    return energy.mismatch(keys - turned) / energy.temperature
+@dataclass(frozen=True)
+class PaperNegatives:
+    """The paper's negatives: Metropolis-Hastings, then Langevin steps that grow in number.
+
+    Attributes:
+        metropolis_steps: Steps of Metropolis-Hastings.
+        langevin_steps: Steps of Langevin dynamics at the beginning and at the end of training; they
+            grow linearly.
+        count: How many poses are drawn.
+    """
+
+    metropolis_steps: int = 10_000
+    langevin_steps: tuple[int, int] = (3_000, 6_000)
+    count: int = 32
+
+    def sampler(self, progress: float) -> PaperSchedule:
+        """The chains at some point of training, `progress` from 0 to 1."""
+        first, last = self.langevin_steps
+        return PaperSchedule(
+            metropolis=MetropolisHastings(steps=self.metropolis_steps),
+            langevin=Langevin(steps=round(first + (last - first) * progress)),
+            descent=None,
+        )
+
+    def likelihood(
+        self,
+        energy: MatchEnergy,
+        poses: Float[Tensor, "poses 4 4"],
+        scene: EncodedCloud,
+        generator: torch.Generator,
+        progress: float = 0.0,
+    ) -> Likelihood:
+        """Contrast the poses with a new sample."""
+        negatives = SampledNegatives(self.sampler(progress), self.count)
+        return negatives.likelihood(energy, poses, scene, generator, progress)
 
 
 def query_losses(
@@ -199,14 +233,11 @@ def query_losses(
     return torch.nn.functional.softplus(energies + log_sums)
 
 
-def is_far(
-    positions: Float[Tensor, "queries 3"],
-    poses: Float[Tensor, "poses 4 4"],
-    scene: EncodedCloud,
-    reach: float,
-) -> Bool[Tensor, "poses queries"]:
-    """Which query points are `reach` or more from every point of the scene at which pose."""
+def distance_to_scene(
+    positions: Float[Tensor, "queries 3"], poses: Float[Tensor, "poses 4 4"], scene: EncodedCloud
+) -> Float[Tensor, "poses queries"]:
+    """Distance of every query point at every pose from the nearest point of the scene, metres."""
     rotation, translation = pose_to_rotation_translation(poses)
     where = rotation_apply(rotation, positions.detach()) + translation[:, None]
     distance = torch.from_numpy(scene.index.distance(where.flatten(0, 1).cpu().numpy()))
-    return (distance >= reach).unflatten(0, where.shape[:2]).to(positions.device)
+    return distance.unflatten(0, where.shape[:2]).to(positions.device)

@@ -1,9 +1,9 @@
 """A training run on disk: what was asked for, a log line a step, checkpoints, trained models.
 
-RUN/run.json                     demonstrations, options, versions, seconds
-RUN/pick.log.jsonl               one JSON object a training step
-RUN/pick.checkpoint.safetensors  while training is under way
-RUN/pick/                        the trained model; the same for `place`
+RUN/run.json                     the task's steps, demonstrations, options, versions, seconds
+RUN/STEP.log.jsonl               one JSON object for each optimiser step
+RUN/STEP.checkpoint.safetensors  while training is under way
+RUN/STEP/                        the predictor of the step of that name
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from torch import Tensor
 
 import handful
 from handful._files import atomic_write_bytes, atomic_write_text
-from handful._strict_json import read_json
-from handful.demos import DemoSet
-from handful.errors import FileFormatError, OptionError
-from handful.learning._recipes import Recipe
+from handful._strict_json import Fields, read_json
+from handful.demos import Action, DemoSet, Task, TaskStep
+from handful.errors import FileFormatError, HandfulError, OptionError
+from handful.learning._recipe import Recipe
 from handful.learning._train import finish, make_trainer
-from handful.learning._trained import TrainedModel, load_model
 from handful.learning._trainer import StepReport, Trainer, rank
+from handful.policy import Predictor, load_predictor, save_predictor
 
 SUMMARY = "run.json"
 FORMAT = "handful-run"
-VERSION = 1
+VERSION = 2
 
 SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
@@ -50,22 +50,68 @@ class RunFolder:
 
     path: Path
 
-    def model(self, kind: str) -> Path:
-        """Folder of a trained model, `pick` or `place`."""
-        return self.path / kind
+    def model(self, step: str) -> Path:
+        """Folder of the predictor of a step."""
+        return self.path / step
 
-    def log(self, kind: str) -> Path:
+    def log(self, step: str) -> Path:
         """Its training log."""
-        return self.path / f"{kind}.log.jsonl"
+        return self.path / f"{step}.log.jsonl"
 
-    def checkpoint(self, kind: str) -> Path:
+    def checkpoint(self, step: str) -> Path:
         """Its checkpoint."""
-        return self.path / f"{kind}.checkpoint.safetensors"
+        return self.path / f"{step}.checkpoint.safetensors"
 
     def summary(self) -> dict[str, Any]:
         """What `run.json` holds; empty when there is none."""
         file = self.path / SUMMARY
-        return read_json(file) if file.is_file() else {}
+        content = read_json(file) if file.is_file() else {}
+        if not isinstance(content, dict):
+            raise FileFormatError(f"{file}: need an object with fields.")
+        return content
+
+    @property
+    def task(self) -> Task:
+        """The steps of the task that the run is for, in order.
+
+        A run of version 1 does not say them. Its models are called by their actions.
+
+        Raises:
+            FileFormatError: There is no run in the folder.
+        """
+        noted = self.summary().get("steps")
+        if noted is not None:
+            return _task_from_json(noted, f"{self.path / SUMMARY}: steps")
+        found = [action for action in Action if self.model(action.value).is_dir()]
+        if not found:
+            raise FileFormatError(
+                f"{self.path}: holds no training run: give the folder of `handful train`."
+            )
+        return Task(tuple(TaskStep(action.value, action) for action in found))
+
+    def trained(self, step: str) -> dict[str, Any]:
+        """What `run.json` says of the model of a step; empty when it says nothing."""
+        content = self.summary()
+        models = content.get("models", content)  # version 1 had them at the top
+        found = models.get(step) if isinstance(models, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def predictors(self) -> dict[str, Predictor]:
+        """The predictors of all steps, by name.
+
+        Raises:
+            FileFormatError: One is missing; the message says which, and how to train it.
+        """
+        task = self.task
+        for step in task:
+            if not self.model(step.name).is_dir():
+                begun = self.checkpoint(step.name).exists()
+                raise FileFormatError(
+                    f"{self.path}: the step {step.name!r} was "
+                    f"{'not trained to the end' if begun else 'not trained'}: handful train DEMOS "
+                    f"--out {self.path} --step {step.name!r}{' --resume' if begun else ''}"
+                )
+        return {step.name: load_predictor(self.model(step.name)) for step in task}
 
     def note(self, **entries: Any) -> None:
         """Add entries to `run.json`; entries that are objects are merged."""
@@ -80,15 +126,28 @@ class RunFolder:
 
     def holds(self, demos: DemoSet, recipe: Recipe) -> bool:
         """Whether the model that these demonstrations and this recipe lead to is there."""
-        kind = recipe.kind
-        trained = self.summary().get(kind, {}).get("fingerprint")
-        return self.model(kind).exists() and trained == fingerprint(demos, recipe)
+        step = recipe.step.name
+        mark = self.trained(step).get("fingerprint")
+        return self.model(step).exists() and mark == fingerprint(demos, recipe)
 
-    def curve(self, kind: str) -> list[dict[str, Any]]:
+    def curve(self, step: str) -> list[dict[str, Any]]:
         """The training log as it was written."""
-        file = self.log(kind)
+        file = self.log(step)
         lines = file.read_text().splitlines() if file.is_file() else []
         return [json.loads(line) for line in lines]
+
+
+def _task_from_json(value: Any, address: str) -> Task:
+    items = value if isinstance(value, list) else []
+    steps = []
+    try:
+        for index, item in enumerate(items):
+            fields = Fields(item, f"{address}[{index}]", FileFormatError)
+            steps.append(TaskStep(fields.text("name"), Action.named(fields.text("action"))))
+            fields.done()
+        return Task(tuple(steps))
+    except HandfulError as error:
+        raise FileFormatError(f"{address}: {error}") from error
 
 
 def train_in_folder(
@@ -99,7 +158,7 @@ def train_in_folder(
     resume: bool = False,
     overwrite: bool = False,
     report: Callable[[StepReport], None] | None = None,
-) -> TrainedModel:
+) -> Predictor:
     """Train one model of a run, so that nothing is lost when it is interrupted.
 
     Args:
@@ -112,36 +171,43 @@ def train_in_folder(
     """
     run = RunFolder(Path(folder))
     trainer = make_trainer(demos, recipe)
-    kind = recipe.kind
+    step = recipe.step.name
     mark = fingerprint(demos, recipe)
-    there = run.model(kind).exists() or run.checkpoint(kind).exists()
+    there = run.model(step).exists() or run.checkpoint(step).exists()
     if there and not (resume or overwrite):
         raise OptionError(
-            f"{run.path}: a {kind} model was begun there. Go on with --resume, begin anew with "
+            f"{run.path}: the step {step!r} was begun there. Go on with --resume, begin anew with "
             "--overwrite, or name another folder."
         )
-    if resume and run.model(kind).exists():
-        _check_same(str(run.summary().get(kind, {}).get("fingerprint")), mark, run.model(kind))
-        return load_model(run.model(kind))
+    if resume and run.model(step).exists():
+        _check_same(run.trained(step).get("fingerprint"), mark, run.model(step))
+        return load_predictor(run.model(step))
     spent = 0.0
-    if resume and run.checkpoint(kind).exists():
-        spent = _resume(trainer, run.checkpoint(kind), mark)
+    if resume and run.checkpoint(step).exists():
+        spent = _resume(trainer, run.checkpoint(step), mark)
     if rank() != 0:
         trainer.run()
         return finish(trainer, demos, recipe)
     _make_folder(run.path)
-    run.note(handful=handful.__version__, torch=torch.__version__, python=platform.python_version())
-    keeper = _Keeper(run, kind, trainer, mark, spent, report)
+    run.note(
+        version=VERSION,
+        handful=handful.__version__,
+        torch=torch.__version__,
+        python=platform.python_version(),
+        steps=[{"name": one.name, "action": one.action.value} for one in demos.task],
+    )
+    keeper = _Keeper(run, step, trainer, mark, spent, report)
     try:
         trainer.run(keeper.step_done)
     finally:
         keeper.save()
-    model = finish(trainer, demos, recipe)
-    model.save(run.model(kind))
+    predictor = finish(trainer, demos, recipe)
+    save_predictor(predictor, run.model(step))
     summary = {"seconds": round(keeper.seconds, 2), "fingerprint": mark, "skipped": trainer.skipped}
-    run.note(**{kind: {**summary, "steps": trainer.done, "seed": recipe.training.seed}})
-    run.checkpoint(kind).unlink()
-    return model
+    more = {"steps": trainer.done, "seed": recipe.training.seed}
+    run.note(models={step: {**summary, **more}})
+    run.checkpoint(step).unlink()
+    return predictor
 
 
 def fingerprint(demos: DemoSet, recipe: Recipe) -> str:
@@ -150,7 +216,7 @@ def fingerprint(demos: DemoSet, recipe: Recipe) -> str:
     digest.update(repr(demos.gripper).encode())
     for demo in demos:
         for step in demo.steps:
-            digest.update(f"{demo.name} {step.name}".encode())
+            digest.update(f"{demo.name} {step.name} {step.action.value}".encode())
             digest.update(np.ascontiguousarray(step.targets).tobytes())
             for cloud in (step.scene, step.grasp):
                 if cloud is not None:
@@ -170,17 +236,17 @@ class _Keeper:
     def __init__(
         self,
         run: RunFolder,
-        kind: str,
+        step: str,
         trainer: Trainer,
         mark: str,
         spent: float,
         report: Callable[[StepReport], None] | None,
     ) -> None:
-        self._run, self._kind, self._trainer, self._mark = run, kind, trainer, mark
+        self._run, self._step, self._trainer, self._mark = run, step, trainer, mark
         self._report, self._spent = report, spent
         self._start = self._saved = time.monotonic()
         self._state = trainer.state()
-        kept = run.curve(kind)[: trainer.done] if trainer.done else []
+        kept = run.curve(step)[: trainer.done] if trainer.done else []
         self._lines = [json.dumps(line) for line in kept]
         self._write_log()
 
@@ -200,13 +266,13 @@ class _Keeper:
 
     def save(self) -> None:
         meta = {"fingerprint": self._mark, "seconds": str(self.seconds)}
-        atomic_write_bytes(self._run.checkpoint(self._kind), save(self._state, meta))
+        atomic_write_bytes(self._run.checkpoint(self._step), save(self._state, meta))
         self._write_log()
         self._saved = time.monotonic()
 
     def _write_log(self) -> None:
         text = "".join(f"{line}\n" for line in self._lines)
-        atomic_write_text(self._run.log(self._kind), text)
+        atomic_write_text(self._run.log(self._step), text)
 
 
 def _resume(trainer: Trainer, path: Path, mark: str) -> float:

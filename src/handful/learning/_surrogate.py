@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from handful.errors import OptionError
-from handful.geometry import pose_apply
+from handful.learning._negatives import distance_to_scene
 from handful.models import EncodedCloud, WeightedPoints
 
 
@@ -55,9 +55,8 @@ class SurrogateQueries:
         config: SurrogateConfig,
     ) -> SurrogateQueries:
         """The surrogate for a demonstrated pose T: far means d_min(T q_i, X) >= r."""
-        where = pose_apply(pose, points.positions.detach()).cpu().numpy()
-        distance = torch.from_numpy(scene.index.distance(where))
-        return cls(points, distance.to(points.logits.device) >= config.reach, config)
+        far = distance_to_scene(points.positions, pose[None], scene)[0] >= config.reach
+        return cls(points, far, config)
 
     @property
     def mean_logits(self) -> Float[Tensor, "queries"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from handful.demos import Step
 from handful.errors import HandfulError, OptionError
 from handful.learning._objectives import Loss
 from handful.learning._schedule import Schedule
+from handful.models import EdfModel
 
 MOST_BAD_STEPS = 10
 
@@ -27,7 +28,7 @@ class TrainingError(HandfulError):
 class Objective(Protocol):
     """What a trainer lowers."""
 
-    def loss(self, model: Any, step: Step, rng: np.random.Generator, progress: float) -> Loss:
+    def loss(self, model: EdfModel, step: Step, rng: np.random.Generator, progress: float) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         ...
 
@@ -102,7 +103,7 @@ class Trainer:
     """
 
     def __init__(
-        self, model: nn.Module, objective: Objective, steps: list[Step], config: TrainingConfig
+        self, model: EdfModel, objective: Objective, steps: list[Step], config: TrainingConfig
     ) -> None:
         self.model, self.config = model, config
         self._objective, self._steps = objective, steps

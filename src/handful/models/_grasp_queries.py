@@ -143,9 +143,8 @@ def initial_points(
 ) -> list[int]:
     """Algorithm 1: the heaviest point that is left, again and again, and none near a chosen one.
 
-    The paper draws each point at random with probability proportional to its weight. Here the
-    heaviest is taken: the same cloud then gives the same query points, and a rigid motion of the
-    cloud moves them along.
+    The algorithm is deterministic, and a rigid motion of the cloud moves the chosen points along.
+    Where the paper compares the squared distance with r_cluster, `cluster_radius` is a length.
 
     Returns:
         Indices of the chosen points, heaviest first.

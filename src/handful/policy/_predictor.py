@@ -33,8 +33,7 @@ class Predictor:
         preparation: How clouds are prepared.
         search: How poses are looked for.
         confidence: From energies.
-        gripper: The gripper that is used: poses and grasp clouds are in its frame. The trained one
-            if not given (see `for_gripper`).
+        other_gripper: Another gripper that is used instead (see `for_gripper`), or None.
     """
 
     step: TaskStep
@@ -43,11 +42,12 @@ class Predictor:
     preparation: Preparation = field(default_factory=Preparation)
     search: SearchConfig = field(default_factory=SearchConfig)
     confidence: Confidence = field(default_factory=lambda: Confidence(0.0, 1.0))
-    gripper: Gripper = field(default=None)  # type: ignore[assignment]
+    other_gripper: Gripper | None = None
 
-    def __post_init__(self) -> None:
-        if self.gripper is None:
-            object.__setattr__(self, "gripper", self.trained_gripper)
+    @property
+    def gripper(self) -> Gripper:
+        """The gripper that is used: poses and grasp clouds are in its frame."""
+        return self.trained_gripper if self.other_gripper is None else self.other_gripper
 
     def for_gripper(self, gripper: Gripper) -> Predictor:
         """The same predictor for another gripper, without training.
@@ -57,7 +57,7 @@ class Predictor:
         holds something needs nothing: its poses are relative to the grasp cloud, whatever the frame
         of that cloud (the paper's right equivariance), and the hand is cut out of the cloud.
         """
-        return replace(self, gripper=gripper)
+        return replace(self, other_gripper=gripper)
 
     def energy(
         self, scene: PointCloud, grasp: PointCloud | None = None, own_frames: bool = True
@@ -97,7 +97,9 @@ class Predictor:
         found = (sampler or self.search.sampler(energy)).sample(
             energy, self.search.workspace(energy), n, torch.Generator().manual_seed(seed)
         )
-        T_scene_gripper = clouds.gripper_poses(found.poses.double().numpy()) @ self._T_other
+        T_scene_gripper = (
+            clouds.gripper_poses(found.poses.double().numpy()) @ self._T_trained_gripper
+        )
         return self._ranked(T_scene_gripper, found.energies, energy, start)
 
     def rate(
@@ -115,7 +117,7 @@ class Predictor:
         """
         start = time.perf_counter()
         energy, clouds = self.energy(scene, grasp)
-        framed = clouds.between_frames(T_scene_gripper @ np.linalg.inv(self._T_other))
+        framed = clouds.between_frames(T_scene_gripper @ np.linalg.inv(self._T_trained_gripper))
         poses = torch.from_numpy(framed).to(energy.queries.positions)
         with torch.no_grad():
             energies = torch.cat([energy(some) for some in poses.split(_RATED_AT_ONCE)])
@@ -133,13 +135,13 @@ class Predictor:
         return energies / max(energy.of_nothing(), 1e-12)
 
     @property
-    def _T_other(self) -> Float[np.ndarray, "4 4"]:
-        """T_trained_gripper: the frame in which the model's poses are, to the gripper's.
+    def _T_trained_gripper(self) -> Float[np.ndarray, "4 4"]:
+        """From the gripper that is used to the frame that the model's poses are of.
 
         A model with query points from a grasp cloud has its poses in the frame of that cloud, which
         is the frame of the gripper that is used already.
         """
-        if self.model.holding or self.gripper == self.trained_gripper:
+        if self.model.holding or self.other_gripper is None:
             return np.eye(4)
         return self.trained_gripper.T_gripper_other(self.gripper)
 
@@ -153,6 +155,4 @@ class Predictor:
         """Sorted poses with their confidences."""
         values = energies.double().numpy()
         sure = self.confidence.of(self.evidence(energy, values))
-        return RankedPoses(
-            T_scene_gripper, values, sure, time.perf_counter() - start, self.gripper
-        )
+        return RankedPoses(T_scene_gripper, values, sure, time.perf_counter() - start, self.gripper)

@@ -104,9 +104,7 @@ class PoseSelection:
             rest = self.proposed.confidence[by_energy] < enough
             self.chosen = self._first_feasible(by_energy[rest])
 
-    def _asked(
-        self, attempt: int, T_scene_good: Float[np.ndarray, "good 4 4"]
-    ) -> RankedPoses:
+    def _asked(self, attempt: int, T_scene_good: Float[np.ndarray, "good 4 4"]) -> RankedPoses:
         """What the predictor answers the first, second or third time."""
         seed = self._seed + attempt * _SEEDS_APART
         start = time.perf_counter()

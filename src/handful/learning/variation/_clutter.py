@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float
 from scipy.spatial.transform import Rotation
 
 from handful.clouds import PointCloud
-from handful.demos import visible_from
 from handful.errors import OptionError
+from handful.learning.variation._visibility import visible_from
 
 _SPACING = 0.006
 """Distance of neighbouring points, metres: about that of prepared scenes."""
@@ -30,7 +30,8 @@ _CAMERAS, _CAMERA_DISTANCE, _LEVEL = 3, 0.7, 0.8
 _FEWEST = 20
 """Fewer local points than this are left as they are."""
 _LOCAL, _MOST_HIDDEN, _TRIES = 0.12, 0.1, 20
-"""A floor may hide this share of the points so near to the target; so many are tried."""
+"""Metres around the target, the share of the points there that a floor may hide, and how many
+floors are tried."""
 
 
 @dataclass(frozen=True)

@@ -1,3 +1,13 @@
+"""Scenes without their target, from which confidence learns what its absence looks like."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from handful.clouds import PointCloud, concatenate
+
+
 def without_target(
     scene: PointCloud,
     focus: Float[np.ndarray, "3"],

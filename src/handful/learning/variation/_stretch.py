@@ -17,8 +17,8 @@ class Stretch:
     """Scene and held object are stretched together, about the point where the task happens.
 
     Across the scene's flattest direction, which is the table's normal where there is a table, all
-    lengths grow by one factor, and along it by another. So what lies flat still lies flat, what
-    stands upright still does, and what touches still touches: the pose stays right.
+    lengths grow by one factor, and along it by another. What lies flat still lies flat, what stands
+    upright still stands, and what touches still touches: the pose stays right.
 
     Attributes:
         most: Largest absolute logarithm of both factors; 0 for none.
@@ -58,7 +58,7 @@ def stretched(step: Step, matrix: Float[np.ndarray, "3 3"], focus: Float[np.ndar
     grasp = step.grasp
     if grasp is not None:
         grasp = _mapped(grasp.transformed(first), matrix, offset).transformed(to_first)
-    return Step(step.name, _mapped(step.scene, matrix, offset), targets, grasp)
+    return step.changed(_mapped(step.scene, matrix, offset), targets, grasp)
 
 
 def _mapped(
