@@ -7,14 +7,12 @@ from PIL import Image
 
 from equivariance import moved, random_object, random_poses
 from handful.clouds import PointCloud, voxel_filter
-from handful.demos import Gripper
+from handful.demos import gripper_from_tip, gripper_named
 from handful.errors import OptionError
-from handful.models import (
-    DescriptorField,
-    EncoderConfig,
-    Field,
+from handful.models import DescriptorField, EncoderConfig, Field, QueryPoints
+from handful.nn import Types
+from handful.viz import (
     FieldPalette,
-    QueryPoints,
     palette_of_field,
     picture_of_field,
     picture_of_inference,
@@ -22,14 +20,14 @@ from handful.models import (
     view_of_pose,
     view_of_scene,
 )
-from handful.models._picture import _spread
-from handful.nn import Types
+from handful.viz._fields import _spread
 from samples import mug_sample, pose_at
 
 ENCODER = EncoderConfig(voxel_size=None, radius=0.05, layers=1, degree=1, channels=4, heads=2)
 TYPES = Types((6, 3, 1))
 SMALL = (160, 120)
-GRIPPER = Gripper()
+GRIPPER = gripper_named("simulated")
+CONTACT = GRIPPER.T_gripper_contact[:3, 3]
 
 
 def field_of(cloud: PointCloud, types: Types = TYPES, seed: int = 0) -> Field:
@@ -125,8 +123,7 @@ def test_one_palette_serves_several_fields() -> None:
 def test_the_best_gripper_is_drawn_where_its_pose_says() -> None:
     scene, poses = scene_and_poses()
     camera = view_of_pose(scene, poses[0], GRIPPER, size=SMALL)
-    tip = poses[0] @ np.array([0.0, 0.0, GRIPPER.tip, 1.0])
-    for place in (poses[0][:3, 3], tip[:3]):
+    for place in (poses[0][:3, 3], poses[0][:3, :3] @ CONTACT + poses[0][:3, 3]):
         column, row = camera.project(place[None])[0]
         assert 0 < column < SMALL[0]
         assert 0 < row < SMALL[1]
@@ -179,8 +176,7 @@ def test_query_points_are_drawn_into_the_field() -> None:
     scene, poses = scene_and_poses()
     key = field_of(scene)
     camera = view_of_pose(scene, poses[0], GRIPPER, with_hand=False, size=SMALL)
-    tip = torch.tensor([[0.0, 0.0, GRIPPER.tip]], dtype=torch.float64)
-    queries = QueryPoints(tip, torch.ones(1).double(), values_of(key)[:1])
+    queries = QueryPoints(torch.tensor(CONTACT)[None], torch.ones(1).double(), values_of(key)[:1])
     with_query = picture_of_field(scene, key, camera=camera, queries=queries, pose=poses[0])
     assert (pixels(with_query) != pixels(picture_of_field(scene, key, camera=camera))).any()
 
@@ -190,7 +186,7 @@ def test_any_size_and_no_colours(factor: float) -> None:
     scene, poses = scene_and_poses()
     bare = PointCloud(scene.points * factor)
     poses[:, :3, 3] *= factor
-    gripper = Gripper(tip=max(0.15 * factor, 0.005), opening=max(0.08 * factor, 0.005))
+    gripper = gripper_from_tip(max(0.15 * factor, 0.005), max(0.08 * factor, 0.005), "x")
     picture = pixels(picture_of_poses(bare, poses, gripper, size=SMALL))
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 1000
 
@@ -211,6 +207,8 @@ def test_nothing_to_draw_is_refused() -> None:
         picture_of_poses(scene, poses, GRIPPER, best=0)
     with pytest.raises(OptionError, match="best is 5 of 0 poses"):
         picture_of_inference(scene, poses[:0], GRIPPER)
+    with pytest.raises(OptionError, match="3 poses and no gripper"):
+        view_of_scene(scene, poses)
     with pytest.raises(OptionError, match="no field"):
         palette_of_field()
 
