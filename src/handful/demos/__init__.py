@@ -7,6 +7,7 @@ from ._gripper import Gripper as Gripper
 from ._gripper import HandBox as HandBox
 from ._gripper import HandShape as HandShape
 from ._gripper import gripper_from_tip as gripper_from_tip
+from ._gripper_json import load_gripper as load_gripper
 from ._hand_mesh import HandMesh as HandMesh
 from ._hands import HANDS as HANDS
 from ._hands import gripper_named as gripper_named

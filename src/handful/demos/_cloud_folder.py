@@ -1,4 +1,4 @@
-"""The clouds that a manifest or a poses file names."""
+"""The files that a manifest or a poses file names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,27 @@ from pathlib import Path
 
 from handful.clouds import PointCloud, read_cloud
 from handful.errors import DemoError, errors_at
+
+
+def member_path(root: Path, relative: str, address: str) -> Path:
+    """The real path of a file in a folder.
+
+    Args:
+        root: The folder.
+        relative: The file's path inside of it.
+        address: Who names it, for messages.
+
+    Raises:
+        DemoError: It leads out of the folder, links included, or is no path.
+    """
+    try:
+        real = (root / relative).resolve()
+        inside = real.is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DemoError(f"{address}: {relative!r} is not a usable path: {error}.") from error
+    if not inside:
+        raise DemoError(f"{address}: {relative!r} leads out of the folder {root}.")
+    return real
 
 
 class CloudFolder:
@@ -36,13 +57,7 @@ class CloudFolder:
         Raises:
             HandfulError: It leads out of the folder, links included, or is no readable cloud.
         """
-        try:
-            real = (self._root / relative).resolve()
-            inside = real.is_relative_to(self._root.resolve())
-        except (OSError, RuntimeError, ValueError) as error:
-            raise DemoError(f"{address}: {relative!r} is not a usable path: {error}.") from error
-        if not inside:
-            raise DemoError(f"{address}: {relative!r} leads out of the folder {self._root}.")
+        real = member_path(self._root, relative, address)
         if real not in self._known:
             with errors_at(address):
                 self._known[real] = read_cloud(self._root / relative, scale=self._scale)

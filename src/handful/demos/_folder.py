@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,26 @@ from handful._files import atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.clouds import PointCloud, write_cloud
 from handful.demos._cloud_folder import CloudFolder
-from handful.demos._gripper import Gripper, gripper_from_tip
+from handful.demos._gripper import Gripper
+from handful.demos._gripper_json import (
+    MESH_FILE,
+    WHAT_TO_WRITE,
+    gripper_from_json,
+    gripper_from_json_1,
+    gripper_to_json,
+)
 from handful.demos._poses import pose_from_json
 from handful.demos._task import Action
 from handful.demos._types import Demonstration, DemoSet, Step
-from handful.errors import DemoError, errors_at
+from handful.errors import DemoError, errors_at, unknown_name_message
 
 MANIFEST = "demos.json"
 FORMAT = "handful-demos"
-VERSION = 1
+VERSION = 2
+VERSIONS = (1, 2)
+"""Versions that are read."""
+
+_OTHER_THAN_SAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def load_demos(folder: str | Path) -> DemoSet:
@@ -43,12 +53,12 @@ def load_demos(folder: str | Path) -> DemoSet:
             "`handful sample --out DIR` or `handful import`."
         )
     fields = Fields(read_json(manifest), str(manifest), DemoError)
-    _check_version(fields)
+    version = _checked_version(fields)
     description = fields.text("description", "")
-    gripper = _read_gripper(fields)
+    gripper = _read_gripper(fields, version, manifest.parent)
     clouds = CloudFolder(manifest.parent)
     demonstrations = tuple(
-        _read_demonstration(value, address, clouds)
+        _read_demonstration(value, address, clouds, version)
         for address, value in fields.items("demonstrations")
     )
     fields.done()
@@ -70,12 +80,13 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
     target = Path(folder)
     _check_replaceable(target, overwrite)
     with staged_folder(target) as staging:
-        entries = [_write_demonstration(demonstration, staging) for demonstration in demos]
+        taken = {MANIFEST, MESH_FILE}
+        entries = [_write_demonstration(one, staging, taken) for one in demos]
         manifest = {
             "format": FORMAT,
             "version": VERSION,
             "description": demos.description,
-            "gripper": asdict(demos.gripper),
+            "gripper": gripper_to_json(demos.gripper, staging),
             "demonstrations": entries,
         }
         atomic_write_text(staging / MANIFEST, _readable_json(manifest))
@@ -85,45 +96,64 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
 # --- reading -----------------------------------------------------------------------------------
 
 
-def _check_version(fields: Fields) -> None:
+def _checked_version(fields: Fields) -> int:
     name, version = fields.text("format"), fields.integer("version")
     if name != FORMAT:
         raise DemoError(f"{fields.address}: field 'format' is {name!r}: need {FORMAT!r}.")
-    if version != VERSION:
+    if version not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
         raise DemoError(
-            f"{fields.address}: field 'version' is {version}; this handful reads version {VERSION}."
+            f"{fields.address}: field 'version' is {version}; this handful reads versions {known}."
         )
+    return version
 
 
-def _read_gripper(fields: Fields) -> Gripper:
+def _read_gripper(fields: Fields, version: int, folder: Path) -> Gripper:
     address = f"{fields.address}: gripper"
-    values = Fields(fields.any("gripper"), address, DemoError)
-    tip = values.number("tip", 0.15)
-    opening = values.number("opening", 0.08)
-    axis = values.text("axis", "x")
-    values.done()
-    with errors_at(address):
-        return gripper_from_tip(tip, opening, axis)
+    if version == 1:
+        return gripper_from_json_1(fields.any("gripper") if fields.has("gripper") else {}, address)
+    if not fields.has("gripper"):
+        raise DemoError(f"{fields.address}: field 'gripper' is missing: {WHAT_TO_WRITE}.")
+    return gripper_from_json(fields.any("gripper"), address, folder)
 
 
-def _read_demonstration(value: Any, address: str, clouds: CloudFolder) -> Demonstration:
+def _read_demonstration(
+    value: Any, address: str, clouds: CloudFolder, version: int
+) -> Demonstration:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
-    steps = tuple(_read_step(step, where, clouds) for where, step in fields.items("steps"))
+    steps = tuple(_read_step(step, where, clouds, version) for where, step in fields.items("steps"))
     fields.done()
     with errors_at(address):
         return Demonstration(name, steps)
 
 
-def _read_step(value: Any, address: str, clouds: CloudFolder) -> Step:
+def _read_step(value: Any, address: str, clouds: CloudFolder, version: int) -> Step:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
+    action = _read_action(fields, name, version)
     scene = _read_member(fields, "scene", clouds)
     grasp = _read_member(fields, "grasp", clouds) if fields.has("grasp") else None
     targets = [pose_from_json(pose, where) for where, pose in fields.items("targets")]
     fields.done()
     with errors_at(address):
-        return Step(name, Action.named(name), scene, targets, grasp)
+        return Step(name, action, scene, targets, grasp)
+
+
+def _read_action(fields: Fields, name: str, version: int) -> Action:
+    """The action of a step; a step of version 1 is named after its action."""
+    if version == 1:
+        if name not in {action.value for action in Action}:
+            message = unknown_name_message("step", name, [action.value for action in Action])
+            raise DemoError(f"{fields.address}: {message} Version 2 has steps of any name.")
+        return Action.named(name)
+    if not fields.has("action"):
+        raise DemoError(
+            f'{fields.address}: field \'action\' is missing: write "action": "pick" for a step '
+            'at whose pose the gripper closes, or "place" for one where it opens.'
+        )
+    with errors_at(f"{fields.address}: field 'action'"):
+        return Action.named(fields.text("action"))
 
 
 def _read_member(fields: Fields, name: str, clouds: CloudFolder) -> PointCloud:
@@ -149,21 +179,38 @@ def _check_replaceable(target: Path, overwrite: bool) -> None:
         raise DemoError(f"{target}: exists already: name another folder, or say --overwrite.")
 
 
-def _write_demonstration(demonstration: Demonstration, root: Path) -> dict[str, Any]:
-    (root / demonstration.name).mkdir()
+def _write_demonstration(
+    demonstration: Demonstration, root: Path, taken: set[str]
+) -> dict[str, Any]:
+    folder = _file_name(demonstration.name, taken)
+    (root / folder).mkdir()
+    inside: set[str] = set()
     return {
         "name": demonstration.name,
-        "steps": [_write_step(step, demonstration.name, root) for step in demonstration.steps],
+        "steps": [
+            _write_step(step, f"{folder}/{_file_name(step.name, inside)}", root)
+            for step in demonstration.steps
+        ],
     }
 
 
-def _write_step(step: Step, folder: str, root: Path) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": step.name}
+def _write_step(step: Step, start: str, root: Path) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": step.name, "action": step.action.value}
     for role, cloud in (("scene", step.scene), ("grasp", step.grasp)):
         if cloud is not None:
-            entry[role] = f"{folder}/{step.name}_{role}.ply"
+            entry[role] = f"{start}_{role}.ply"
             write_cloud(cloud, root / entry[role])
     return {**entry, "targets": step.targets.tolist()}
+
+
+def _file_name(name: str, taken: set[str]) -> str:
+    """A name that every file system takes, and that none of `taken` has; it is added to them."""
+    safe = _OTHER_THAN_SAFE.sub("_", name)
+    number = 1
+    while (found := safe if number == 1 else f"{safe}_{number}").lower() in taken:
+        number += 1
+    taken.add(found.lower())
+    return found
 
 
 def _readable_json(manifest: dict[str, Any]) -> str:

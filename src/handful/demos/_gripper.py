@@ -14,12 +14,6 @@ from handful.errors import DemoError, unknown_name_message
 from handful.geometry import poses_from_wxyz_xyz
 
 AXES = ("x", "y")
-WHAT_TO_WRITE = (
-    '"gripper": {"contact": {"position": [x, y, z], "quat_wxyz": [w, x, y, z]}, "axis": "x", '
-    '"opening": 0.08}, lengths in metres, or the name of a known hand'
-)
-"""For the message when a gripper is missing."""
-
 UNIT_TOLERANCE = 1e-2
 
 
@@ -97,7 +91,8 @@ class HandShape:
 
     def surfaces(self) -> list[tuple[Float[np.ndarray, "vertices 3"], Int[np.ndarray, "faces 3"]]]:
         """Vertices and triangles of every part, gripper frame."""
-        return [part.surface() for part in (*self.boxes, *self.meshes)]
+        parts: tuple[HandBox | HandMesh, ...] = (*self.boxes, *self.meshes)
+        return [part.surface() for part in parts]
 
     def contains(
         self, points: Float[np.ndarray, "points 3"], margin: float = 0.0
