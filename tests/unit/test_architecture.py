@@ -1,4 +1,4 @@
-"""Imports point downwards only, and a package's `__init__` only re-exports."""
+"""Imports point downwards only, steps are data, modules are short, `__init__` only re-exports."""
 
 import ast
 from pathlib import Path
@@ -11,8 +11,25 @@ SOURCE = Path(handful.__file__).parent
 
 LAYERS = [
     "errors", "_files", "_strict_json", "geometry", "clouds", "render", "demos", "nn", "models",
-    "sampling", "learning", "baselines", "sim", "bench", "apps", "__main__",
+    "sampling", "policy", "learning", "baselines", "viz", "sim", "bench", "apps", "__main__",
 ]  # fmt: skip
+
+STEP_NAMES = ("pick", "place")
+
+MAY_NAME_STEPS = (
+    "demos/_task.py",  # the actions
+    "demos/_folder.py",  # folders of version 1
+    "demos/importers/",
+    "demos/synthetic/",
+    "models/_storage.py",  # models of version 1
+    "sim/tasks/",
+    "bench/run/_records_v1.py",  # results of version 1
+    "bench/report/_paper.py",  # the paper's table
+    "apps/demo_commands.py",  # the demo's table
+)
+"""Data, and readers of old files; ends with / for a whole folder."""
+
+MOST_LINES = 400
 
 
 def layer_of(module: str) -> str | None:
@@ -64,6 +81,72 @@ def test_the_checker_sees_an_upward_import(code):
 def test_the_checker_allows_downward_imports():
     code = "from handful.geometry import x\nfrom ._cloud import y\nimport numpy"
     assert upward_imports(ast.parse(code), ["handful", "clouds"], "clouds") == []
+
+
+@pytest.mark.parametrize("layer", LAYERS[: LAYERS.index("sim")])
+def test_the_checker_lets_nothing_below_the_simulator_import_it(layer):
+    for code in ("from handful.sim import x", "import handful.sim._world as w"):
+        assert upward_imports(ast.parse(code), ["handful", layer], layer) == ["sim"]
+
+
+def step_names_in(tree: ast.AST) -> list[int]:
+    """Lines with a string literal that is the name of a step of the paper's tasks."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.strip().lower() in STEP_NAMES
+    ]
+
+
+def may_name_steps(name: str) -> bool:
+    return any(
+        name.startswith(allowed) if allowed.endswith("/") else name == allowed
+        for allowed in MAY_NAME_STEPS
+    )
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_data_names_steps(path):
+    if not may_name_steps(path.relative_to(SOURCE).as_posix()):
+        lines = step_names_in(ast.parse(path.read_text()))
+        assert lines == [], f"lines {lines} name a step: ask `step.action` instead"
+
+
+@pytest.mark.parametrize("allowed", MAY_NAME_STEPS)
+def test_nothing_is_allowed_to_name_steps_without_need(allowed):
+    under = SOURCE / allowed
+    files = sorted(under.rglob("*.py")) if under.is_dir() else [under]
+    assert any(step_names_in(ast.parse(path.read_text())) for path in files)
+
+
+@pytest.mark.parametrize(
+    "code", ["if step == 'pick': pass", "x = {'a': ['Place']}", 'f(kind="pick")', "f'{a}place'"]
+)
+def test_the_checker_sees_the_name_of_a_step(code):
+    assert step_names_in(ast.parse(code)) == [1]
+
+
+def test_the_checker_allows_sentences_and_other_names():
+    code = "def pick(place): 'Pick and place.'\nx = 'in place'\ny = Action.PICK"
+    assert step_names_in(ast.parse(code)) == []
+    assert may_name_steps("sim/tasks/_mug.py")
+    assert not may_name_steps("sim/_world.py")
+    assert not may_name_steps("demos/_task.py.py")
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_modules_are_short(path):
+    assert lines_of(path.read_text()) < MOST_LINES, "split the module by its concepts"
+
+
+def lines_of(text: str) -> int:
+    return len(text.splitlines())
+
+
+def test_the_checker_counts_lines():
+    assert lines_of("a\n\n" * (MOST_LINES // 2)) == MOST_LINES
 
 
 @pytest.mark.parametrize(
