@@ -10,12 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from handful.bench._statistics import Summary
+from handful.bench.report._statistics import Summary
 
 _INK, _SOFT, _LINE = "#1d2430", "#5b6677", "#e2e7ee"
-COLORS = ("#2b6be4", "#e07b39", "#0f9d7a", "#a44fc4")
+COLORS = (
+    "#2b6be4", "#e07b39", "#0f9d7a", "#a44fc4", "#c23b5a", "#7a8b1f", "#2aa5c9", "#8a5a3b",
+)  # fmt: skip
+"""Of the lines of a chart, in order; a chart with more lines begins anew, with dashes."""
 _Spot = Callable[[float, float], str]
 _FONT = 'font-family="system-ui, sans-serif"'
+_LEGEND_ROW = 18.0
+"""Pixels from one row of a legend to the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +63,11 @@ def line_chart(
         size: Width and height, pixels.
     """
     width, height = size
-    left, right, top, bottom = 56.0, width - 14.0, 44.0, height - 44.0
+    left, right = 56.0, width - 14.0
+    legend = _legend([line.name for line in lines], left, right)
+    top = 44.0 + _LEGEND_ROW * max(row for _, row in legend)
+    height += round(top - 44.0)
+    bottom = height - 44.0
     every_x = np.concatenate([line.x for line in lines])
     low_x, high_x = float(every_x.min()), float(max(every_x.max(), every_x.min() + 1e-9))
     low_y, high_y = y_range or _robust_range(lines)
@@ -78,14 +87,25 @@ def line_chart(
         x = float(spot(tick, low_y).split(",")[0])
         parts.append(_text(x, bottom + 18, f"{tick:g}", 11, _SOFT, "middle"))
     parts.append(_text((left + right) / 2, height - 8, x_label, 12, _SOFT, "middle"))
-    along = left
-    for number, line in enumerate(lines):
+    for number, (line, (along, row)) in enumerate(zip(lines, legend, strict=True)):
         color = COLORS[number % len(COLORS)]
-        parts += _drawn(line, color, spot)
-        parts.append(f'<circle cx="{along + 5:.1f}" cy="32" r="4.5" fill="{color}"/>')
-        parts.append(_text(along + 14, 36, line.name, 12, _SOFT))
-        along += 32 + 6.6 * len(line.name)
+        parts += _drawn(line, color, spot, dashed=line.dashed or number >= len(COLORS))
+        at = 32 + _LEGEND_ROW * row
+        parts.append(f'<circle cx="{along + 5:.1f}" cy="{at:.0f}" r="4.5" fill="{color}"/>')
+        parts.append(_text(along + 14, at + 4, line.name, 12, _SOFT))
     return _svg(width, height, parts)
+
+
+def _legend(names: Sequence[str], left: float, right: float) -> list[tuple[float, int]]:
+    """Where each name begins, pixels, and in which row of the legend it stands."""
+    places, along, row = [], left, 0
+    for name in names:
+        wide = 32 + 6.6 * len(name)
+        if along > left and along + wide > right:
+            along, row = left, row + 1
+        places.append((along, row))
+        along += wide
+    return places
 
 
 def success_chart(rows: Sequence[tuple[str, Summary]], width: int = 1000) -> str:
@@ -130,7 +150,7 @@ def success_chart(rows: Sequence[tuple[str, Summary]], width: int = 1000) -> str
     return _svg(width, height, parts)
 
 
-def _drawn(line: Line, color: str, spot: _Spot) -> list[str]:
+def _drawn(line: Line, color: str, spot: _Spot, dashed: bool) -> list[str]:
     keep = np.isfinite(line.y)
     xs, ys = line.x[keep], line.y[keep]
     parts = []
@@ -141,7 +161,7 @@ def _drawn(line: Line, color: str, spot: _Spot) -> list[str]:
         for x, y in zip(xs, ys, strict=True):
             across, down = spot(float(x), float(y)).split(",")
             parts.append(f'<circle cx="{across}" cy="{down}" r="4" fill="{color}"/>')
-    dashes = ' stroke-dasharray="5 4"' if line.dashed else ""
+    dashes = ' stroke-dasharray="5 4"' if dashed else ""
     if line.smooth > 1 and len(ys) > line.smooth:
         parts.append(_path(xs, ys, spot, color, 'stroke-width="1" stroke-opacity="0.28"'))
         ys = _running_median(ys, line.smooth)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from handful.bench._statistics import Summary
+from handful.bench.report._statistics import Summary
 from handful.demos import DemoSet
 from handful.errors import OptionError
 
@@ -16,10 +16,10 @@ CURVE = "curve"
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """What so many demonstrations led to.
+    """How models did that were trained on a number of demonstrations.
 
     Attributes:
-        demonstrations: How many.
+        demonstrations: The number.
         summary: Success in the hardest setup that was run.
     """
 
@@ -28,7 +28,7 @@ class CurvePoint:
 
 
 def curve_run(run: Path, demonstrations: int) -> Path:
-    """Folder of the models that were trained on so many demonstrations."""
+    """Folder of the models that were trained on a number of demonstrations."""
     return run / CURVE / f"demos-{demonstrations:03d}"
 
 
@@ -36,7 +36,7 @@ def first_demos(demos: DemoSet, count: int) -> DemoSet:
     """The first demonstrations of a set.
 
     Raises:
-        OptionError: There are not so many.
+        OptionError: The set has fewer.
     """
     if not 1 <= count <= len(demos):
         raise OptionError(f"{count} demonstrations of {len(demos)}: need 1 to {len(demos)}.")

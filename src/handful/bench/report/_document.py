@@ -10,7 +10,7 @@ from pathlib import Path
 
 from handful._files import atomic_write_bytes, atomic_write_text
 from handful.bench._errors import BenchError
-from handful.bench._style import STYLE
+from handful.bench.report._style import STYLE
 
 
 @dataclass(frozen=True)
@@ -178,18 +178,23 @@ def write_markdown(blocks: Sequence[Block], path: Path) -> None:
 
 def _markdown(block: Block, folder: str) -> str:
     if isinstance(block, Heading):
-        return f"{'#' * block.level} {block.text}"
+        return f"{'#' * block.level} {_plain(block.text)}"
     if isinstance(block, Paragraph):
-        return block.text
+        return _plain(block.text)
     if isinstance(block, Code):
         return f"```sh\n{block.text}\n```"
     if isinstance(block, Cards):
-        return "\n".join(f"- **{number}** {label}: {note}" for number, label, note in block.cards)
+        lines = [f"**{number}** {label}: {note}" for number, label, note in block.cards]
+        return "\n".join(f"- {_plain(line)}" for line in lines)
     if isinstance(block, Table):
-        lines = [" | ".join(block.head), " | ".join("---" for _ in block.head)]
+        head = [_markdown_cell(Cell(word)) for word in block.head]
+        lines = [" | ".join(head), " | ".join("---" for _ in head)]
         lines += [" | ".join(_markdown_cell(cell) for cell in row) for row in block.rows]
         return "\n".join(f"| {line} |" for line in lines)
-    return "\n\n".join(f"![{one.caption}]({folder}/{one.name})" for one in _pictures(block))
+    return "\n\n".join(
+        f"![{_plain(one.caption).replace('[', '(').replace(']', ')')}]({folder}/{one.name})"
+        for one in _pictures(block)
+    )
 
 
 def _pictures(block: Block) -> tuple[Picture, ...]:
@@ -200,4 +205,9 @@ def _pictures(block: Block) -> tuple[Picture, ...]:
 
 def _markdown_cell(cell: Cell) -> str:
     text = f"{cell.text} ({cell.note})" if cell.note else cell.text
-    return text.replace("|", "\\|")
+    return _plain(text).replace("|", "\\|")
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows on one line and does not take for HTML."""
+    return " ".join(html.escape(text, quote=False).split())

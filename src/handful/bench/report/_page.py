@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from PIL import Image
 
 import handful
-from handful.bench._charts import Line, line_chart, success_chart
-from handful.bench._curve import CurvePoint
-from handful.bench._document import (
+from handful.bench.report._charts import success_chart
+from handful.bench.report._document import (
     Block,
     Cards,
     Cell,
     Code,
-    Gallery,
     Heading,
     Paragraph,
     Picture,
@@ -26,14 +21,11 @@ from handful.bench._document import (
     write_markdown,
     write_page,
 )
-from handful.bench._paper import SECONDS, TRAINING_HOURS
-from handful.bench._pictures import jpeg, pictures_of_models
-from handful.bench._policies import STEPS
-from handful.bench._results import Result, RunResults, read_runs
-from handful.bench._statistics import Rate
-
-MOST_FAILURES = 24
-"""Failures of a run that are shown; the others are only counted."""
+from handful.bench.report._paper import SECONDS, TRAINING_HOURS
+from handful.bench.report._results import Result, RunResults, read_runs
+from handful.bench.report._run_sections import about_run
+from handful.bench.report._statistics import Rate
+from handful.bench.report._tables import by_steps, joined_seconds, joined_skips, paper_rate
 
 
 def write_report(
@@ -60,7 +52,7 @@ def write_report(
     say = tell or (lambda what: None)
     blocks = [*_overview(runs)]
     for run in runs:
-        blocks += _about_run(run, pictures, say, alone=len(runs) == 1)
+        blocks += about_run(run, pictures, say, alone=len(runs) == 1)
     blocks += _again(runs)
     page.parent.mkdir(parents=True, exist_ok=True)
     write_page(blocks, page)
@@ -74,12 +66,14 @@ def write_report(
 def _overview(runs: Sequence[RunResults]) -> list[Block]:
     results = [result for run in runs for result in run.results]
     tasks = sorted({task for run in runs for task in run.tasks})
+    title = " and ".join(tasks)
     blocks: list[Block] = [
-        Heading(f"{' and '.join(tasks).capitalize()}: pick and place from demonstrations", 1),
+        Heading(f"{title[:1].upper()}{title[1:]}: learned from demonstrations", 1),
         Paragraph(
-            "Each episode runs in simulated physics: the robot looks, the pick model proposes "
-            "poses, the first feasible one is executed; then the same with the place model. An "
-            "episode succeeds if the target alone holds the object for two seconds."
+            "Each episode runs in simulated physics. In each step of the task the robot looks, the "
+            "model of the step proposes poses, and the first feasible one is executed. An episode "
+            "succeeds if at its end the targets alone hold the objects for two seconds. The rate of "
+            "a step counts among the episodes that came to it."
         ),
         Cards(tuple(_cards(runs))),
     ]
@@ -87,7 +81,7 @@ def _overview(runs: Sequence[RunResults]) -> list[Block]:
         chart = success_chart(
             [(f"{one.conditions.task}, {one.label}", one.summary) for one in results]
         )
-        blocks += [Picture("success.svg", chart.encode()), _table(results)]
+        blocks += [Picture("success.svg", chart.encode()), *map(_table, by_steps(results))]
     looked_at = sorted({result.kind_of_seeds for result in results} - {"evaluation"})
     if looked_at:
         blocks.append(
@@ -103,62 +97,77 @@ def _cards(runs: Sequence[RunResults]) -> list[tuple[str, str, str]]:
     for run in runs:
         for result in run.results:
             if result.conditions.setup == "all" and result.conditions.policy == "model":
-                rate = result.summary.total
-                low, high = rate.interval
-                paper = result.summary.paper
-                note = f"{rate.successes} of {rate.trials}, 95%: {low:.2f} to {high:.2f}"
-                if paper is not None:
-                    note += f"; paper {paper.total:.2f}"
-                label = f"{result.conditions.task}: all unseen"
-                if result.conditions.objects:
-                    label += f", {result.label.split(', ')[1]}"
-                cards.append((str(rate), label, note))
-        times = [_seconds_of_training(run, step) for step in STEPS]
-        if all(times):
-            minutes = " + ".join(f"{(time or 0) / 60:.1f}" for time in times)
-            paper_hours = " + ".join(f"{hours:g}" for hours in TRAINING_HOURS)
-            label = "minutes of training" + (f", {run.tasks[0]}" if len(runs) > 1 else "")
-            cards.append((minutes, label, f"pick + place; paper: {paper_hours} hours on a GPU"))
+                cards.append(_card_of_success(result))
+        cards += _card_of_training(run, alone=len(runs) == 1)
     if len(runs) == 1:
         cards += _card_of_inference(runs[0])
-        count = _dig(runs[0].training, "demonstrations", "count")
+        noted = runs[0].training.get("demonstrations")
+        count = noted.get("count") if isinstance(noted, dict) else None
         if isinstance(count, int):
             cards.append((str(count), "demonstrations", "no pre-training, no segmentation"))
     return cards
 
 
-def _card_of_inference(run: RunResults) -> list[tuple[str, str, str]]:
-    summaries = [result.summary for result in run.results if result.conditions.policy == "model"]
-    picks = [one.pick_seconds for one in summaries if one.pick_seconds is not None]
-    places = [one.place_seconds for one in summaries if one.place_seconds is not None]
-    if not picks or not places:
+def _card_of_success(result: Result) -> tuple[str, str, str]:
+    row, rate = result.summary, result.summary.total
+    low, high = rate.interval
+    note = f"{rate.successes} of {rate.trials}, 95%: {low:.2f} to {high:.2f}"
+    if row.paper is not None:
+        note += f"; paper {row.paper.total:.2f}"
+    return str(rate), ", ".join([f"{row.task}: all unseen", *result.special]), note
+
+
+def _card_of_training(run: RunResults, alone: bool) -> list[tuple[str, str, str]]:
+    """Minutes of training of the steps that were trained."""
+    seconds = {step: run.trained(step).get("seconds") for step in run.steps}
+    known = {step: one for step, one in seconds.items() if isinstance(one, int | float)}
+    if not known:
         return []
-    paper = SECONDS.get(run.tasks[0])
-    note = "pick + place, median, one core"
-    if paper is not None:
-        note += f"; paper: {paper[0]:g} + {paper[1]:g} s on a GPU"
-    number = f"{np.median(picks):.2f} + {np.median(places):.2f} s"
-    return [(number, "inference", note)]
+    minutes = " + ".join(f"{one / 60:.1f}" for one in known.values())
+    note = " + ".join(known)
+    if all(step in TRAINING_HOURS for step in known):
+        hours = " + ".join(f"{TRAINING_HOURS[step]:g}" for step in known)
+        note += f"; paper: {hours} hours on a GPU"
+    return [(minutes, "minutes of training" + ("" if alone else f", {run.tasks[0]}"), note)]
+
+
+def _card_of_inference(run: RunResults) -> list[tuple[str, str, str]]:
+    rows = [result.summary for result in run.results if result.conditions.policy == "model"]
+    medians = {}
+    for name in run.steps:
+        steps = [step for row in rows for step in row.steps if step.name == name]
+        seconds = [step.seconds for step in steps if step.seconds is not None]
+        if seconds:
+            medians[name] = float(np.median(seconds))
+    if not medians:
+        return []
+    note = f"{' + '.join(medians)}, median, one core"
+    paper = SECONDS.get(run.tasks[0], {})
+    if all(name in paper for name in medians):
+        note += f"; paper: {' + '.join(f'{paper[name]:g}' for name in medians)} s on a GPU"
+    number = " + ".join(f"{median:.2f}" for median in medians.values())
+    return [(f"{number} s", "inference", note)]
 
 
 def _table(results: Sequence[Result]) -> Table:
+    """A table of results whose tasks have the same steps."""
     rows = []
     for result in results:
-        one, paper = result.summary, result.summary.paper
+        one = result.summary
         first, last = one.seeds
         rows.append(
             (
                 Cell(one.task),
                 Cell(result.label),
                 Cell(str(one.total.trials), f"seeds {first} to {last}, {result.kind_of_seeds}"),
-                _rate_cell(one.pick, paper.pick if paper else None),
-                _rate_cell(one.place, paper.place if paper else None),
-                _rate_cell(one.total, paper.total if paper else None, judged=True),
-                Cell(f"{_short(one.pick_seconds)} + {_short(one.place_seconds)} s"),
-                Cell(f"{_short(one.pick_skips)} + {_short(one.place_skips)}"),
+                *(_rate_cell(step.rate, paper_rate(one, step.name)) for step in one.steps),
+                _rate_cell(one.total, paper_rate(one), judged=True),
+                Cell(f"{joined_seconds(one)} s"),
+                Cell(joined_skips(one, digits=2)),
             )
         )
-    head = ("task", "setup", "episodes", "pick", "place", "total", "inference", "poses skipped")
+    steps = results[0].summary.step_names
+    head = ("task", "setup", "episodes", *steps, "total", "inference", "poses skipped")
     return Table(head, tuple(rows))
 
 
@@ -171,148 +180,6 @@ def _rate_cell(rate: Rate, paper: float | None, judged: bool = False) -> Cell:
     if judged and paper is not None:
         tone = "good" if rate.value >= paper - 1e-9 else "bad"
     return Cell(str(rate), note, tone)
-
-
-# --- one run -----------------------------------------------------------------------------------
-
-
-def _about_run(
-    run: RunResults, pictures: bool, tell: Callable[[str], None], alone: bool
-) -> list[Block]:
-    name = "" if alone else f" ({', '.join(run.tasks)})"
-    blocks: list[Block] = []
-    blocks += _demonstrations(run, name)
-    blocks += _training(run, name)
-    if pictures and all((run.folder / step).is_dir() for step in STEPS):
-        drawn = pictures_of_models(run.folder, run.tasks[0], tell)
-        if drawn:
-            blocks += [
-                Heading(f"What the models see{name}"),
-                Paragraph(
-                    "Poses that the models propose, and the key field that they compare with: its "
-                    "type-0 part as colours, its type-1 part as arrows. Like colours mean like "
-                    "places; they stay with the object when it lies, and the arrows turn with it."
-                ),
-                Gallery(tuple(drawn)),
-            ]
-    blocks += _learning_curve(run, name)
-    blocks += _failures(run, name)
-    return blocks
-
-
-def _demonstrations(run: RunResults, name: str) -> list[Block]:
-    folder = _dig(run.training, "demonstrations", "folder")
-    picture = Path(str(folder)) / "demos.png"
-    if not folder or not picture.is_file():
-        return []
-    with Image.open(picture) as image:
-        shown = jpeg(f"{'-'.join(run.tasks)}-demonstrations.jpg", image, str(folder))
-    return [Heading(f"What was demonstrated{name}"), shown]
-
-
-def _training(run: RunResults, name: str) -> list[Block]:
-    charts = []
-    for step in STEPS:
-        log = run.training_log(step)
-        if log:
-            charts += _charts_of_training(log, step, "-".join(run.tasks))
-    if not charts:
-        return []
-    return [
-        Heading(f"Training{name}"),
-        Paragraph(
-            "Each point is one step; the strong lines are running medians. Training works when "
-            "the energy of demonstrated poses comes near that of all poses that compete with them, "
-            "taken together as a soft minimum: the gap between the two is about the loss."
-        ),
-        Gallery(tuple(charts)),
-    ]
-
-
-def _charts_of_training(log: Sequence[dict[str, Any]], step: str, name: str) -> list[Picture]:
-    at = np.arange(1, len(log) + 1, dtype=np.float64)
-    window = max(5, len(log) // 25)
-
-    def line(label: str, field: str) -> Line:
-        values = [entry.get(field) for entry in log]
-        numbers = [float(one) if isinstance(one, int | float) else np.nan for one in values]
-        return Line(label, at, np.array(numbers), smooth=window)
-
-    charts = [
-        ("loss", "loss and likelihood", [line("loss", "loss"), line("-log P", "likelihood")]),
-        (
-            "energies",
-            "energies",
-            [line("demonstrated", "target_energy"), line("competing", "negative_energy")],
-        ),
-    ]
-    return [
-        Picture(
-            f"{name}-{step}-{file}.svg",
-            line_chart(lines, f"{step}: {title}", "training step").encode(),
-        )
-        for file, title, lines in charts
-        if any(np.isfinite(one.y).any() for one in lines)
-    ]
-
-
-def _learning_curve(run: RunResults, name: str) -> list[Block]:
-    if not run.curve:
-        return []
-    return [
-        Heading(f"Learning curve{name}"),
-        Paragraph("Success against the number of demonstrations, with 95% intervals."),
-        Picture(f"{'-'.join(run.tasks)}-curve.svg", _curve_chart(run.curve).encode()),
-    ]
-
-
-def _curve_chart(points: Sequence[CurvePoint]) -> str:
-    at = np.array([float(point.demonstrations) for point in points])
-
-    def line(label: str, rates: Sequence[Rate]) -> Line:
-        values = [np.nan if rate.value is None else rate.value for rate in rates]
-        ends = np.array([rate.interval for rate in rates])
-        return Line(label, at, np.array(values), ends[:, 0], ends[:, 1])
-
-    lines = [
-        line("total", [point.summary.total for point in points]),
-        line("pick", [point.summary.pick for point in points]),
-        line("place", [point.summary.place for point in points]),
-    ]
-    return line_chart(lines, "Success", "demonstrations", (0.0, 1.02), (760, 340))
-
-
-def _failures(run: RunResults, name: str) -> list[Block]:
-    failed = [(result, record) for result in run.results for record in result.failures]
-    blocks: list[Block] = [Heading(f"Failures{name}")]
-    if not run.results:
-        return []
-    if not failed:
-        return [*blocks, Paragraph("None.")]
-    kinds = Counter((result.label, record.failure.value) for result, record in failed)
-    rows = tuple(
-        (Cell(label), Cell(kind), Cell(str(count))) for (label, kind), count in kinds.most_common()
-    )
-    blocks.append(Table(("setup", "what went wrong", "episodes"), rows))
-    shown: list[Block] = []
-    for result, record in failed:
-        picture = result.picture_of(record)
-        if picture.is_file() and len(shown) < MOST_FAILURES:
-            lies = "lying" if record.lying else "upright"
-            caption = (
-                f"{result.label}, seed {record.seed}: {record.thing}, {lies}. "
-                f"{record.failure.value}: {record.reason}."
-            )
-            with Image.open(picture) as image:
-                shown.append(jpeg(f"{result.path.stem}-{record.seed}.jpg", image, caption))
-    if shown:
-        return [*blocks, *shown]
-    listed = "\n".join(
-        f"{result.label}, seed {record.seed}, {record.thing}: {record.failure.value}: "
-        f"{record.reason}"
-        for result, record in failed[:MOST_FAILURES]
-    )
-    return [*blocks, Paragraph("Run the benchmark with --stills to see them."), Code(listed)]
 
 
 # --- the bottom of the page --------------------------------------------------------------------
@@ -332,10 +199,10 @@ def _again(runs: Sequence[RunResults]) -> list[Block]:
             for key in ("handful", "python", "machine"):
                 if key in entry:
                     facts[f"{key} (benchmark)"] = str(entry[key])
-        for step in STEPS:
-            seed = _dig(run.training, step, "seed")
+        for step in run.steps:
+            seed = run.trained(step).get("seed")
             if seed is not None:
-                facts[f"{', '.join(run.tasks)}: seed of {step} training"] = str(seed)
+                facts[f"{', '.join(run.tasks)}: seed of training, {step}"] = str(seed)
         for result in run.results:
             first, last = result.summary.seeds
             what = f"{result.conditions.task}, {result.label}: seeds of episodes"
@@ -344,19 +211,3 @@ def _again(runs: Sequence[RunResults]) -> list[Block]:
     rows = tuple((Cell(name), Cell(value)) for name, value in facts.items())
     given = "\n".join(dict.fromkeys(line for line in lines if line)) or "(no command was kept)"
     return [Heading("How to make this again"), Code(given), Table(("", ""), rows)]
-
-
-def _seconds_of_training(run: RunResults, step: str) -> float | None:
-    seconds = _dig(run.training, step, "seconds")
-    return float(seconds) if isinstance(seconds, int | float) else None
-
-
-def _dig(value: Any, *names: str) -> Any:
-    """A value inside nested objects, or None."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

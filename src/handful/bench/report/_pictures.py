@@ -9,13 +9,18 @@ from typing import Any
 
 from PIL import Image
 
-from handful.bench._document import Picture
-from handful.bench._episode import Look, Watcher, run_episode
-from handful.bench._policies import policy_maker
-from handful.bench._worker import use_one_thread
-from handful.learning import TrainedModel
-from handful.models import palette_of_field, picture_of_field, picture_of_poses, view_of_pose
+from handful.bench.report._document import Picture
+from handful.bench.run import (
+    hand_for_bench,
+    one_thread,
+    run_episode,
+    safe_name,
+    trained_hand,
+    trained_predictors,
+)
+from handful.policy import Look, Predictor, Watcher
 from handful.sim import Setup, task_named
+from handful.viz import palette_of_field, picture_of_field, picture_of_poses, view_of_pose
 
 SEED = 2_000
 """Of the scenes that are shown: one kept for development."""
@@ -24,57 +29,61 @@ _LARGEST = 1100
 """Pixels: wider pictures are made smaller."""
 
 
-def pictures_of_models(run: Path, task: str, tell: Callable[[str], None]) -> list[Picture]:
+def pictures_of_models(run: Path, name: str, tell: Callable[[str], None]) -> list[Picture]:
     """Each model in a scene as demonstrated and in one with the object lying.
 
     Args:
-        run: A run with trained models.
-        task: Name of the task.
+        run: A run with a trained model for each step.
+        name: Of the task.
         tell: Told what is being drawn.
     """
-    use_one_thread()
-    maker = policy_maker("model", run)
-    looks: list[tuple[Look, TrainedModel, str]] = []
-    for setup, words in _SCENES:
-        tell(f"{task}: looking at a scene ({words.lower()})")
-        with task_named(task).reset(SEED, setup) as episode:
+    chosen = task_named(name)
+    with one_thread():
+        hand = hand_for_bench("", trained_hand(run, chosen.task))
+        predictors = trained_predictors(run, chosen.task, hand)
+        looks: list[tuple[Look, str]] = []
+        for setup, words in _SCENES:
+            tell(f"{name}: looking at a scene ({words.lower()})")
             watcher = Watcher()
-            run_episode(episode, maker, watcher=watcher)
-            policy = maker(episode)
-        for look in watcher.looks:
-            model = policy.pick if look.step == "pick" else policy.place
-            if isinstance(model, TrainedModel) and len(look.poses):
-                looks.append((look, model, words))
-    made = []
-    for step in ("pick", "place"):
-        group = [one for one in looks if one[0].step == step]
-        tell(f"{task}: drawing the {step} model's fields")
-        made += _pictures_of_step(group, f"{task}-{step}")
+            with chosen.reset(SEED, setup, gripper=hand) as episode:
+                run_episode(episode, lambda _: predictors, watcher=watcher)
+            looks += [(look, words) for look in watcher.looks if len(look.proposed)]
+        made = []
+        for step in chosen.task:
+            tell(f"{name}: drawing the fields of the step {step.name!r}")
+            group = [one for one in looks if one[0].step == step]
+            made += _pictures_of_step(
+                group, predictors[step.name], safe_name(f"{name}-{step.name}")
+            )
     return made
 
 
-def _pictures_of_step(group: list[tuple[Look, TrainedModel, str]], name: str) -> list[Picture]:
+def _pictures_of_step(
+    group: list[tuple[Look, str]], predictor: Predictor, name: str
+) -> list[Picture]:
     """Poses and key fields; the fields of all scenes in the same colours."""
-    energies = [
-        model.energy(model.search.prepared(look.scene, look.grasp, own_frames=False))
-        for look, model, _ in group
-    ]
-    fields: list[Any] = [energy.field for energy in energies]
-    if not fields:
+    if not group:
         return []
+    energies = [predictor.energy(look.scene, look.grasp, own_frames=False)[0] for look, _ in group]
+    fields: list[Any] = [energy.field for energy in energies]
     palette = palette_of_field(*fields)
     made = []
-    for number, ((look, model, words), energy) in enumerate(zip(group, energies, strict=True)):
-        poses = look.poses
-        caption = f"{look.step.capitalize()} model. {words}: best poses of {len(poses)}."
-        shown = picture_of_poses(look.scene, poses, model.gripper, grasp=look.grasp)
+    for number, ((look, words), energy) in enumerate(zip(group, energies, strict=True)):
+        T_scene_gripper, gripper = look.proposed.T_scene_gripper, look.proposed.gripper
+        about = f"Model of the step {look.step.name!r}. {words}"
+        shown = picture_of_poses(look.scene, T_scene_gripper, gripper, grasp=look.grasp)
+        caption = f"{about}: best poses of {len(T_scene_gripper)}."
         made.append(jpeg(f"{name}-{number}-poses.jpg", shown, caption))
-        camera = view_of_pose(look.scene, poses[0], model.gripper, look.grasp, with_hand=False)
-        field: Any = energy.field
+        best = T_scene_gripper[0]
         shown = picture_of_field(
-            look.scene, field, camera=camera, palette=palette, queries=energy.queries, pose=poses[0]
+            look.scene,
+            fields[number],
+            camera=view_of_pose(look.scene, best, gripper, look.grasp, with_hand=False),
+            palette=palette,
+            queries=energy.queries,
+            pose=best,
         )
-        caption = f"{look.step.capitalize()} model. {words}: the key field, colours and arrows."
+        caption = f"{about}: the key field, colours and arrows."
         made.append(jpeg(f"{name}-{number}-field.jpg", shown, caption))
     return made
 

@@ -6,14 +6,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from handful._strict_json import read_json, read_json_lines
-from handful.bench._bench import COMMANDS, FOLDER, failure_picture
-from handful.bench._curve import CURVE, CurvePoint
+from handful._strict_json import read_json_lines
 from handful.bench._errors import BenchError
-from handful.bench._record import EpisodeRecord
-from handful.bench._seeds import EVALUATION, kind_of_seeds
-from handful.bench._statistics import Summary, summarise
-from handful.bench._store import Conditions, read_episodes
+from handful.bench.report._curve import CURVE, CurvePoint
+from handful.bench.report._statistics import Summary, summarise
+from handful.bench.run import (
+    COMMANDS,
+    EVALUATION,
+    FOLDER,
+    Conditions,
+    EpisodeRecord,
+    failure_picture,
+    kind_of_seeds,
+    read_episodes,
+)
+from handful.errors import FileFormatError
+from handful.learning import RunFolder
 
 
 @dataclass(frozen=True)
@@ -32,19 +40,26 @@ class Result:
 
     @property
     def summary(self) -> Summary:
-        """Their row of the table; the paper's figures are for its own kind of objects only."""
+        """Their row of the table; the paper's figures are for its own objects and hand only."""
         row = summarise(self.records)
         return row if self.conditions.is_plain else replace(row, paper=None)
 
     @property
     def label(self) -> str:
         """The setup, and what else is special."""
-        words = [self.conditions.setup]
+        return ", ".join([self.conditions.setup, *self.special])
+
+    @property
+    def special(self) -> list[str]:
+        """What differs from models with the task's own objects and the hand of the training."""
+        words = []
         if self.conditions.objects:
-            words.append(f"meshes {self.conditions.objects.split(' ')[0]}")
+            words.append(f"meshes {self.conditions.objects_name}")
+        if self.conditions.gripper:
+            words.append(f"hand {self.conditions.gripper}")
         if self.conditions.policy != "model":
             words.append(self.conditions.policy)
-        return ", ".join(words)
+        return words
 
     @property
     def kind_of_seeds(self) -> str:
@@ -55,7 +70,7 @@ class Result:
     @property
     def failures(self) -> list[EpisodeRecord]:
         """The episodes that failed."""
-        return [record for record in self.records if record.counts and not record.success]
+        return [record for record in self.records if record.begun and not record.success]
 
     def picture_of(self, record: EpisodeRecord) -> Path:
         """Where the picture of a failed episode is, if one was made."""
@@ -69,13 +84,15 @@ class RunResults:
     Attributes:
         folder: The run's folder.
         results: Of its benchmark, by task and setup.
-        training: What `run.json` says; empty if it is not there.
+        steps: Names of the steps, in order: those that were trained, and others that were run.
+        training: What `run.json` says; empty if there is none.
         commands: Of the benchmark, as they were given.
         curve: Its learning curve; empty if there is none.
     """
 
     folder: Path
     results: tuple[Result, ...]
+    steps: tuple[str, ...]
     training: dict[str, Any]
     commands: tuple[dict[str, Any], ...]
     curve: tuple[CurvePoint, ...]
@@ -86,9 +103,13 @@ class RunResults:
         names = {result.conditions.task for result in self.results}
         return sorted(names | {point.summary.task for point in self.curve})
 
+    def trained(self, step: str) -> dict[str, Any]:
+        """What `run.json` says of the model of a step; empty if it says nothing."""
+        return RunFolder(self.folder).trained(step)
+
     def training_log(self, step: str) -> list[dict[str, Any]]:
-        """One entry for each training step of `pick` or `place`; empty if there is no log."""
-        path = self.folder / f"{step}.log.jsonl"
+        """One entry for each training step of a model; empty if there is no log."""
+        path = RunFolder(self.folder).log(step)
         entries = read_json_lines(path) if path.is_file() else []
         return [value for _, value in entries if isinstance(value, dict)]
 
@@ -133,14 +154,14 @@ def read_run(folder: Path) -> RunResults:
     if not results and not curve:
         raise BenchError(f"{folder / FOLDER}: holds no finished episode.")
     results.sort(key=lambda one: (one.conditions.task, _rank(one.conditions.setup), one.path.name))
-    summary = folder / "run.json"
-    training = read_json(summary) if summary.is_file() else {}
-    training = training if isinstance(training, dict) else {}
+    training = RunFolder(folder).summary()
     commands = folder / FOLDER / COMMANDS
     given = read_json_lines(commands) if commands.is_file() else []
+    summaries = [one.summary for one in results] + [one.summary for one in curve]
     return RunResults(
         folder,
         tuple(results),
+        _steps(folder, summaries),
         training,
         tuple(value for _, value in given if isinstance(value, dict)),
         tuple(_with_the_run_itself(curve, results, training)),
@@ -152,16 +173,34 @@ def curve_of(run: Path) -> list[CurvePoint]:
     points = []
     for folder in sorted((run / CURVE).glob("demos-*")):
         number = folder.name.removeprefix("demos-")
-        if number.isdigit() and _was_benchmarked(folder):
-            points.append(CurvePoint(int(number), read_run(folder).results[-1].summary))
+        if number.isdigit() and (folder / FOLDER).is_dir():
+            try:
+                results = read_run(folder).results
+            except BenchError:
+                continue  # interrupted before its first episode
+            points.append(CurvePoint(int(number), results[-1].summary))
     return points
+
+
+def _steps(folder: Path, summaries: list[Summary]) -> tuple[str, ...]:
+    """Steps that were trained, and then those that were run and are not among them."""
+    run = RunFolder(folder)
+    try:
+        trained = run.task.names
+    except FileFormatError:
+        if "steps" in run.summary():
+            raise
+        trained = ()  # nothing was trained there: the oracle ran, or chance
+    names = [*trained, *(name for row in summaries for name in row.step_names)]
+    return tuple(dict.fromkeys(names))
 
 
 def _with_the_run_itself(
     curve: list[CurvePoint], results: list[Result], training: dict[str, Any]
 ) -> list[CurvePoint]:
     """A curve with the models of the run, in the same setup, as one more point."""
-    count = training.get("demonstrations", {}).get("count")
+    noted = training.get("demonstrations")
+    count = noted.get("count") if isinstance(noted, dict) else None
     if curve and isinstance(count, int) and count not in [one.demonstrations for one in curve]:
         for result in results:
             if result.conditions.is_plain and result.summary.setup == curve[0].summary.setup:

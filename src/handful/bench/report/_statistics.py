@@ -1,4 +1,4 @@
-"""Success rates with honest intervals."""
+"""Success rates with honest intervals, for each step of a task and for the whole."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handful.bench._paper import RATES, PaperRates
-from handful.bench._record import EpisodeRecord, Failure
-from handful.errors import OptionError
+from handful.bench.report._paper import RATES, PaperRates
+from handful.bench.run import EpisodeRecord
+from handful.errors import OptionError, unknown_name_message
 
 _Z = 1.959963984540054
 """Quantile of the normal distribution for 95 per cent."""
@@ -56,20 +56,32 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class StepSummary:
+    """How one step of a task went in many episodes.
+
+    Attributes:
+        name: Of the step.
+        rate: Successes, of the episodes that came to the step.
+        seconds: Median time of inference; None if no episode came to the step.
+        skips: Mean number of poses that were skipped as infeasible; None if none came to it.
+    """
+
+    name: str
+    rate: Rate
+    seconds: float | None
+    skips: float | None
+
+
+@dataclass(frozen=True)
 class Summary:
     """A row of the table: one task in one setup.
 
     Attributes:
-        task: Its name.
-        setup: Its name.
+        task: Name of the task.
+        setup: Name of the setup.
         seeds: First and last.
-        pick: Picks, of all episodes.
-        place: Places, of the episodes whose pick succeeded.
-        total: Both.
-        pick_seconds: Median time of inference; None if nothing was tried.
-        place_seconds: The same.
-        pick_skips: Mean number of poses that were skipped as infeasible.
-        place_skips: The same.
+        steps: In the order of the task.
+        total: Episodes in which the whole task was done, of all that began.
         failures: How often each kind of failure came, the most frequent first.
         void: Episodes that could not begin; they are in no rate.
         paper: What the paper reports, if it does.
@@ -78,46 +90,70 @@ class Summary:
     task: str
     setup: str
     seeds: tuple[int, int]
-    pick: Rate
-    place: Rate
+    steps: tuple[StepSummary, ...]
     total: Rate
-    pick_seconds: float | None
-    place_seconds: float | None
-    pick_skips: float | None
-    place_skips: float | None
     failures: tuple[tuple[str, int], ...]
     void: int
     paper: PaperRates | None
+
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """Names of the steps in order."""
+        return tuple(step.name for step in self.steps)
+
+    def step(self, name: str) -> StepSummary:
+        """The step of that name.
+
+        Raises:
+            OptionError: There is none.
+        """
+        for step in self.steps:
+            if step.name == name:
+                return step
+        raise OptionError(unknown_name_message("step", name, self.step_names))
 
 
 def summarise(records: Sequence[EpisodeRecord]) -> Summary:
     """The row of episodes of one task and setup.
 
     Raises:
-        OptionError: There are none, or they are of different tasks or setups.
+        OptionError: There are none, or they are of different tasks, setups or steps.
     """
-    if len({(record.task, record.setup) for record in records}) != 1:
-        raise OptionError(f"summarise got {len(records)} episodes: need some, of one kind.")
-    task, setup = records[0].task, records[0].setup
-    counted = [record for record in records if record.counts]
-    picked = [record for record in counted if record.picked]
-    done = sum(record.success for record in counted)
-    picks = [record.pick for record in counted if record.pick is not None]
-    places = [record.place for record in counted if record.place is not None]
-    kinds = Counter(record.failure.value for record in counted if not record.success)
+    kinds = {(record.task, record.setup, record.planned) for record in records}
+    if len(kinds) != 1:
+        raise OptionError(
+            f"summarise got {len(records)} episodes of {len(kinds)} kinds: need some, all of one "
+            "task, one setup and the same steps."
+        )
+    ((task, setup, planned),) = kinds
+    begun = [record for record in records if record.begun]
+    failures = Counter(record.outcome for record in begun if not record.success)
     seeds = [record.seed for record in records]
     return Summary(
         task=task,
         setup=setup,
         seeds=(min(seeds), max(seeds)),
-        pick=Rate(len(picked), len(counted)),
-        place=Rate(done, len(picked)),
-        total=Rate(done, len(counted)),
-        pick_seconds=float(np.median([step.seconds for step in picks])) if picks else None,
-        place_seconds=float(np.median([step.seconds for step in places])) if places else None,
-        pick_skips=float(np.mean([step.skips for step in picks])) if picks else None,
-        place_skips=float(np.mean([step.skips for step in places])) if places else None,
-        failures=tuple(kinds.most_common()),
-        void=sum(record.failure is Failure.NO_LAYOUT for record in records),
+        steps=tuple(_of_step(begun, name) for name in planned),
+        total=Rate(sum(record.success for record in begun), len(begun)),
+        failures=tuple(failures.most_common()),
+        void=len(records) - len(begun),
         paper=RATES.get((task, setup)),
+    )
+
+
+def table_of(records: Sequence[EpisodeRecord]) -> list[Summary]:
+    """A row for each task, setup and list of steps, in the order in which they come."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[EpisodeRecord]] = {}
+    for record in records:
+        groups.setdefault((record.task, record.setup, record.planned), []).append(record)
+    return [summarise(group) for group in groups.values()]
+
+
+def _of_step(records: Sequence[EpisodeRecord], name: str) -> StepSummary:
+    reached = [step for record in records if (step := record.step(name)) is not None]
+    return StepSummary(
+        name,
+        Rate(sum(step.ok for step in reached), len(reached)),
+        float(np.median([step.seconds for step in reached])) if reached else None,
+        float(np.mean([step.skips for step in reached])) if reached else None,
     )

@@ -7,67 +7,88 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float
 from PIL import Image
 
-from handful.bench._episode import Look, Watcher
-from handful.bench._record import EpisodeRecord
-from handful.models import picture_of_poses
+from handful.bench.run._episode import EpisodeWatcher
+from handful.bench.run._records import EpisodeRecord
+from handful.demos import TaskStep
+from handful.policy import Look, Verdict
 from handful.render import tile
-from handful.sim import GRIPPER, Episode, Film, Verdict, write_video
-from handful.sim.objects import Pose
+from handful.sim import Episode, Film, write_video
+from handful.viz import picture_of_poses
 
 _STILL = (400, 300)
 """Width and height of one picture on the sheet, pixels."""
-_MOMENTS = {"pick": "after the pick", "place": "after the place", "end": "at the end"}
+_PAUSE = 0.6
+"""Seconds for which the video stands before and after each step."""
 
 
 @dataclass
-class FilmingWatcher(Watcher):
+class FilmingWatcher(EpisodeWatcher):
     """Films an episode while a policy runs it.
 
     Attributes:
         film: What is taken.
+        last: Name of the last step: the video goes on after it until the end is judged.
         moving: Take a video, not only stills; drawing takes longer than the physics.
     """
 
     film: Film | None = None
+    last: str = ""
     moving: bool = False
 
-    def before(self, step: str, pose: Pose) -> None:
+    @classmethod
+    def of(cls, episode: Episode, moving: bool) -> FilmingWatcher:
+        """A watcher that films an episode."""
+        return cls(film=Film(episode), last=episode.task.task.names[-1], moving=moving)
+
+    def before(self, step: TaskStep, T_scene_gripper: Float[np.ndarray, "4 4"]) -> None:
         """Show what will happen."""
         if self.film is None:
             return
-        self.film.cut(step)
-        if step == "pick":
+        self.film.cut(step.name)
+        if not self.film.stills:
             self.film.still("start")
         if self.moving:
-            self.film.hold(0.6)
+            self.film.hold(_PAUSE)
             self.film.start()
 
-    def after(self, step: str, verdict: Verdict) -> None:
+    def after(self, step: TaskStep, verdict: Verdict) -> None:
         """Show what happened."""
         if self.film is None:
             return
-        self.film.still(_MOMENTS[step])
-        if self.moving and step != "place":
+        self.film.still(f"after the step {step.name!r}")
+        if not (step.name == self.last and verdict):
+            self._stop()
+
+    def judged(self, verdict: Verdict) -> None:
+        """Show the end."""
+        if self.film is None:
+            return
+        self.film.still("at the end")
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.film is not None and self.moving:
             self.film.stop()
-            self.film.hold(0.6)
+            self.film.hold(_PAUSE)
 
 
 def sheet_of_failure(record: EpisodeRecord, watcher: FilmingWatcher) -> bytes:
-    """One JPEG: what the policy proposed, and stills of what happened."""
+    """One JPEG: what the policy proposed in each step, and stills of what happened."""
     panels, captions = [], []
     for look in watcher.looks:
-        if len(look.poses):
+        if len(look.proposed):
             panels.append(_picture_of_look(look))
-            captions.append(f"{look.step}: proposed poses{_which(look)}")
+            captions.append(f"{look.step.name}: proposed poses{_which(look)}")
     stills = _stills(watcher)
-    for pair in (stills[:2], stills[2:]):
-        if pair:
-            words, images = zip(*pair, strict=True)
-            panels.append(tile(images, 2, words))
-            captions.append("what happened" if pair == stills[:2] else "")
-    title = f"{record.task}, {record.setup}, seed {record.seed}: {record.failure.value}"
+    for first in range(0, len(stills), 2):
+        words, images = zip(*stills[first : first + 2], strict=True)
+        panels.append(tile(images, 2, words))
+        captions.append("" if first else "what happened")
+    title = f"{record.task}, {record.setup}, seed {record.seed}: {record.outcome}"
     content = io.BytesIO()
     tile(panels, 2, captions, title).save(content, "JPEG", quality=82)
     return content.getvalue()
@@ -79,11 +100,6 @@ def video_of_failure(watcher: FilmingWatcher) -> bytes:
         return b""
     with tempfile.TemporaryDirectory() as folder:
         return write_video(watcher.film.frames, Path(folder) / "film.mp4").read_bytes()
-
-
-def filming(episode: Episode, moving: bool) -> FilmingWatcher:
-    """A watcher that films an episode."""
-    return FilmingWatcher(film=Film(episode), moving=moving)
 
 
 def _stills(watcher: FilmingWatcher) -> list[tuple[str, Image.Image]]:
@@ -101,15 +117,20 @@ def _stills(watcher: FilmingWatcher) -> list[tuple[str, Image.Image]]:
 
 def _picture_of_look(look: Look) -> Image.Image:
     """The proposed poses, that which was executed first."""
-    order = list(range(len(look.poses)))
+    order = list(range(len(look.proposed)))
     if look.chosen is not None:
         order.insert(0, order.pop(look.chosen))
     return picture_of_poses(
-        look.scene, look.poses[order], GRIPPER, grasp=look.grasp, best=5, size=_STILL
+        look.scene,
+        look.proposed.T_scene_gripper[order],
+        look.proposed.gripper,
+        grasp=look.grasp,
+        best=5,
+        size=_STILL,
     )
 
 
 def _which(look: Look) -> str:
     if look.chosen is None:
-        return f", none of {len(look.poses)} feasible"
-    return f", number {look.chosen + 1} of {len(look.poses)} executed"
+        return f", none of {len(look.proposed)} feasible"
+    return f", number {look.chosen + 1} of {len(look.proposed)} executed"

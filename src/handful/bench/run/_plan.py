@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import handful
 from handful._files import atomic_write_bytes
-from handful.bench._crews import run_here, run_in_processes, run_on_ray
-from handful.bench._episode import SAMPLES
-from handful.bench._policies import check_policy
-from handful.bench._record import EpisodeRecord
-from handful.bench._statistics import Summary, summarise
-from handful.bench._store import Conditions, EpisodeStore, fingerprint, models_fingerprint
-from handful.bench._worker import Done, Job, Workplace, use_one_thread
+from handful.bench.run._executors import Executor
+from handful.bench.run._hands import USUAL, hand_for_bench, trained_hand
+from handful.bench.run._policies import check_policy
+from handful.bench.run._records import EpisodeRecord
+from handful.bench.run._store import Conditions, EpisodeStore, fingerprint, models_fingerprint
+from handful.bench.run._worker import EpisodeJob, EpisodeResult, WorkerConfig
+from handful.demos import Gripper, Task
 from handful.errors import OptionError
-from handful.sim import Setup
+from handful.learning import RunFolder
+from handful.policy import SAMPLES
+from handful.sim import Setup, task_named
 
 FOLDER = "bench"
-"""In a run's folder: episodes, commands, and what failed."""
+"""In a run's folder: episodes, commands, and pictures of what failed."""
 FAILURES = "failures"
 COMMANDS = "commands.jsonl"
 
@@ -38,9 +41,11 @@ class BenchPlan:
         seeds: Of the episodes of each setup.
         policy: `model`, `oracle` or `random`.
         objects: Folder of meshes to use as unseen instances; None for the task's own.
-        samples: Poses that a model is asked for in each step.
+        samples: Poses that a predictor is asked for in each step.
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
+        gripper: Name of the hand that the robot carries; empty for the one that the models were
+            trained with, if the simulated robot can carry it, and else for its usual one.
     """
 
     run: Path
@@ -52,6 +57,7 @@ class BenchPlan:
     samples: int = SAMPLES
     stills: bool = False
     videos: bool = False
+    gripper: str = ""
 
     def __post_init__(self) -> None:
         if not self.setups or not len(self.seeds):
@@ -60,28 +66,56 @@ class BenchPlan:
             raise OptionError(f"samples is {self.samples}: need 1 or more.")
         for name in self.setups:
             Setup.named(name)
-        check_policy(self.policy, self.run)
+        check_policy(self.policy, self.run, self.steps)
+        if self.gripper:
+            hand_for_bench(self.gripper, USUAL)
 
     @property
     def folder(self) -> Path:
         """Where results go."""
         return self.run / FOLDER
 
+    @property
+    def steps(self) -> Task:
+        """The steps of the task."""
+        return task_named(self.task).task
+
+    @cached_property
+    def hand(self) -> Gripper:
+        """The hand that the robot carries."""
+        return hand_for_bench(self.gripper, self._trained_hand)
+
+    @cached_property
+    def other_hand(self) -> str:
+        """Name of the hand if it is not the one of the models; else empty."""
+        return "" if self.hand.name == self._trained_hand.name else self.hand.name
+
+    @cached_property
+    def _trained_hand(self) -> Gripper:
+        """The hand of the models; the usual one for policies without models."""
+        return trained_hand(self.run, self.steps) if self.policy == "model" else USUAL
+
     def conditions(self, setup: str) -> Conditions:
         """What the episodes of a setup have in common."""
         objects = ""
         if self.objects is not None and Setup.named(setup).unseen_instances:
             objects = f"{self.objects.resolve().name} {fingerprint(self.objects)}"
-        models = models_fingerprint(self.run) if self.policy == "model" else ""
-        return Conditions(self.task, setup, self.policy, models, objects, self.samples)
+        models = ""
+        if self.policy == "model":
+            folder = RunFolder(self.run)
+            models = models_fingerprint([folder.model(step.name) for step in self.steps])
+        return Conditions(
+            self.task, setup, self.policy, models, objects, self.samples, self.other_hand
+        )
 
     @property
-    def workplace(self) -> Workplace:
+    def worker_config(self) -> WorkerConfig:
         """What the workers need to know."""
-        return Workplace(
+        return WorkerConfig(
             task=self.task,
             policy=self.policy,
             run=str(self.run.resolve()),
+            gripper=self.hand.name,
             objects="" if self.objects is None else str(self.objects.resolve()),
             samples=self.samples,
             stills=self.stills,
@@ -89,30 +123,9 @@ class BenchPlan:
         )
 
 
-@dataclass(frozen=True)
-class Crew:
-    """Who runs the episodes.
-
-    Attributes:
-        workers: Processes at once; None for one on this machine, all that a cluster has on Ray.
-        ray: Address of a Ray cluster, `auto` for the present one; None for this machine.
-    """
-
-    workers: int | None = None
-    ray: str | None = None
-
-    def run(self, place: Workplace, jobs: Sequence[Job]) -> Iterator[Done]:
-        """Run episodes; in the order in which they end."""
-        if self.ray is not None:
-            return run_on_ray(place, jobs, self.ray, self.workers)
-        if (self.workers or 1) == 1:
-            return run_here(place, jobs)
-        return run_in_processes(place, jobs, self.workers or 1)
-
-
 def run_bench(
     plan: BenchPlan,
-    crew: Crew | None = None,
+    executor: Executor | None = None,
     on_done: Callable[[EpisodeRecord, int, int], None] | None = None,
     fresh: bool = False,
 ) -> list[EpisodeRecord]:
@@ -120,7 +133,7 @@ def run_bench(
 
     Args:
         plan: What to run.
-        crew: Who runs it; this process if not given.
+        executor: What runs it; this process if not given.
         on_done: Told of each episode, how many are done, and out of how many.
         fresh: Drop the episodes of earlier runs first.
 
@@ -134,7 +147,7 @@ def run_bench(
             (plan.folder / conditions.file_name).unlink(missing_ok=True)
         stores[setup] = EpisodeStore(plan.folder, conditions)
     missing = [
-        Job(setup, seed)
+        EpisodeJob(setup, seed)
         for setup, store in stores.items()
         for seed in plan.seeds
         if seed not in store.records
@@ -142,22 +155,14 @@ def run_bench(
     total = len(plan.setups) * len(plan.seeds)
     done = total - len(missing)
     if missing:
-        use_one_thread()
-        for one in (crew or Crew()).run(plan.workplace, missing):
-            stores[one.record.setup].add(one.record)
-            _keep_pictures(plan, stores[one.record.setup], one)
+        for result in (executor or Executor()).run(plan.worker_config, missing):
+            store = stores[result.record.setup]
+            store.add(result.record)
+            _keep_pictures(store, result)
             done += 1
             if on_done is not None:
-                on_done(one.record, done, total)
+                on_done(result.record, done, total)
     return [stores[setup].records[seed] for setup in plan.setups for seed in plan.seeds]
-
-
-def table_of(records: Sequence[EpisodeRecord]) -> list[Summary]:
-    """A row for each task and setup, in the order in which they come."""
-    groups: dict[tuple[str, str], list[EpisodeRecord]] = {}
-    for record in records:
-        groups.setdefault((record.task, record.setup), []).append(record)
-    return [summarise(group) for group in groups.values()]
 
 
 def note_command(folder: Path, command: str) -> None:
@@ -179,13 +184,10 @@ def failure_picture(store_file: Path, seed: int, suffix: str = ".jpg") -> Path:
     return store_file.parent / FAILURES / f"{store_file.stem}-{seed}{suffix}"
 
 
-def _keep_pictures(plan: BenchPlan, store: EpisodeStore, done: Done) -> None:
-    for content, suffix in ((done.stills, ".jpg"), (done.video, _video_suffix(done.video))):
+def _keep_pictures(store: EpisodeStore, result: EpisodeResult) -> None:
+    video = ".gif" if result.video.startswith(b"GIF") else ".mp4"
+    for content, suffix in ((result.stills, ".jpg"), (result.video, video)):
         if content:
-            path = failure_picture(store.path, done.record.seed, suffix)
+            path = failure_picture(store.path, result.record.seed, suffix)
             path.parent.mkdir(exist_ok=True)
             atomic_write_bytes(path, content)
-
-
-def _video_suffix(content: bytes) -> str:
-    return ".gif" if content.startswith(b"GIF") else ".mp4"

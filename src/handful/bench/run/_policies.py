@@ -1,157 +1,155 @@
 """Where poses come from: trained models, and two yardsticks, the oracle and chance.
 
-All are behind one small interface, so that other methods can be judged in the same way.
+Every policy gives a predictor for each step of the task, so that other methods can be judged in the
+same way.
 """
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
 from handful.bench._errors import BenchError
+from handful.bench.run._hands import present_description
 from handful.clouds import PointCloud
+from handful.demos import Gripper, Task
 from handful.errors import OptionError, unknown_name_message
-from handful.learning import RankedPoses, load_model
-from handful.sim import Episode
+from handful.learning import RunFolder
+from handful.policy import PosePredictor, Predictor, RankedPoses, load_predictor
+from handful.sim import Episode, oracle_predictors
 
-STEPS = ("pick", "place")
+PolicyMaker = Callable[[Episode], Mapping[str, PosePredictor]]
+"""Makes the predictors for an episode, by the name of the step. Only the oracle looks into it."""
 
-
-@runtime_checkable
-class PoseModel(Protocol):
-    """Anything that proposes gripper poses for what is seen."""
-
-    def sample(
-        self, scene: PointCloud, grasp: PointCloud | None = None, n: int = 100, seed: int = 0
-    ) -> RankedPoses:
-        """At most `n` poses, the best first.
-
-        Args:
-            scene: Scene cloud X.
-            grasp: Grasp cloud Y, for the place.
-            n: How many at most.
-            seed: The same seed gives the same poses.
-        """
+_ABOVE_TABLE = 0.01
+"""Metres: points of the scene higher than this are worth going to."""
 
 
-@runtime_checkable
-class RatingModel(PoseModel, Protocol):
-    """One that also says what it thinks of poses from elsewhere."""
-
-    def rate(
-        self, poses: np.ndarray, scene: PointCloud, grasp: PointCloud | None = None
-    ) -> RankedPoses:
-        """The poses T_scene_gripper, the best first."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A model for each step."""
-
-    pick: PoseModel
-    place: PoseModel
-
-
-PolicyMaker = Callable[[Episode], Policy]
-"""Makes the policy for an episode. Only the oracle looks at the episode."""
-
-
-def policy_maker(name: str, run: Path) -> PolicyMaker:
-    """The policies of a name.
+def policy_maker(name: str, run: Path, task: Task, hand: Gripper) -> PolicyMaker:
+    """The policy of a name.
 
     Args:
-        name: `model` (trained, from the folders `pick` and `place` of a run), `oracle` (sees the
-            true state: what the simulated world allows) or `random` (what chance does).
+        name: `model` (the trained models of a run), `oracle` (sees the true state: what the
+            simulated world allows) or `random` (what chance gives).
         run: Folder of the run; only `model` reads it.
+        task: The steps.
+        hand: What the robot carries; trained models are retargeted to it.
 
     Raises:
         OptionError: There is no policy of that name.
-        BenchError: The run has no trained models.
+        BenchError: The run lacks a model.
     """
-    check_policy(name, run)
-    return _MAKERS[name](run)
+    check_policy(name, run, task)
+    if name == "model":
+        predictors = trained_predictors(run, task, hand)
+        return lambda episode: predictors
+    if name == "oracle":
+        return oracle_predictors
+    return _random_predictors
 
 
-def check_policy(name: str, run: Path) -> None:
-    """Refuse an unknown policy, or a run without the models it needs, before any work is done."""
-    if name not in _MAKERS:
-        raise OptionError(unknown_name_message("policy", name, _MAKERS))
-    missing = [step for step in STEPS if not (run / step).is_dir()]
-    if name == "model" and missing:
-        raise BenchError(
-            f"{run}: has no trained {' and no trained '.join(missing)} model; train there first: "
-            f"handful train DEMOS --out {run}"
-        )
+def check_policy(name: str, run: Path, task: Task) -> None:
+    """Refuse an unknown policy, or a run without the models it needs, before any work is done.
+
+    Raises:
+        OptionError: There is no policy of that name.
+        BenchError: The run lacks a model; the message says of which step, and how to train it.
+    """
+    if name not in POLICIES:
+        raise OptionError(unknown_name_message("policy", name, POLICIES))
+    if name == "model":
+        missing = what_is_missing(run, task)
+        if missing:
+            raise BenchError(missing)
 
 
-def _model_policy(run: Path) -> PolicyMaker:
-    models = {step: load_model(run / step) for step in STEPS}
-    for step, model in models.items():
-        if model.kind != step:
-            raise BenchError(f"{run / step}: is a {model.kind} model: need a {step} model.")
-    policy = Policy(models["pick"], models["place"])
-    return lambda episode: policy
+POLICIES = ("model", "oracle", "random")
 
 
-def _oracle_policy(episode: Episode) -> Policy:
-    return Policy(_Oracle(episode, "pick"), _Oracle(episode, "place"))
+def what_is_missing(run: Path, task: Task) -> str:
+    """A sentence that says for which steps a run has no model, and how to train one.
+
+    Empty if there is a model for each step.
+    """
+    folder = RunFolder(run)
+    missing = [step.name for step in task if not folder.model(step.name).is_dir()]
+    if not missing:
+        return ""
+    words = ["handful", "train", _demonstrations(run), "--out", str(run)]
+    if len(missing) < len(task):
+        words += ["--step", missing[0]]
+    what, them = ("step", "it") if len(missing) == 1 else ("steps", "them")
+    names = " and ".join(repr(name) for name in missing)
+    return f"{run}: has no trained model for the {what} {names}; train {them}: {shlex.join(words)}"
 
 
-def _random_policy(episode: Episode) -> Policy:
-    return Policy(_Chance(), _Chance())
+def trained_predictors(run: Path, task: Task, hand: Gripper) -> dict[str, Predictor]:
+    """The trained models of a run, by the name of the step, for a hand.
+
+    Raises:
+        BenchError: A model is for another action than its step.
+    """
+    predictors = {}
+    for step in task:
+        one = load_predictor(RunFolder(run).model(step.name))
+        if one.step.action is not step.action:
+            raise BenchError(
+                f"{run}: the model of the step {step.name!r} is for the action "
+                f"{one.step.action.value!r}: need {step.action.value!r}; train it on "
+                "demonstrations of this task."
+            )
+        described = present_description(one.trained_gripper)
+        predictors[step.name] = replace(one, trained_gripper=described).for_gripper(hand)
+    return predictors
 
 
-@dataclass(frozen=True, eq=False)
-class _Oracle:
-    """The task's oracle, which looks into the simulated world."""
+def _demonstrations(run: Path) -> str:
+    """Folder of the demonstrations that the other models of a run were trained on, if known."""
+    noted = RunFolder(run).summary().get("demonstrations")
+    folder = noted.get("folder") if isinstance(noted, dict) else None
+    return str(folder) if folder else "DEMOS"
 
-    episode: Episode
-    step: str
 
-    def sample(
-        self, scene: PointCloud, grasp: PointCloud | None = None, n: int = 100, seed: int = 0
-    ) -> RankedPoses:
-        """One pose, or none."""
-        start = time.perf_counter()
-        task = self.episode.task
-        find = task.oracle_pick if self.step == "pick" else task.oracle_place
-        pose = find(self.episode)
-        return _ranked(np.zeros((0, 4, 4)) if pose is None else pose[None], start)
+def _random_predictors(episode: Episode) -> dict[str, PosePredictor]:
+    return {step.name: RandomPredictor(episode.gripper) for step in episode.task.task}
 
 
 @dataclass(frozen=True)
-class _Chance:
-    """Any way round, with the finger tips at some point of the scene."""
+class RandomPredictor:
+    """Gripper poses with any orientation and the contact point at a random point of the scene."""
 
-    tip: float = 0.13
+    gripper: Gripper
 
     def sample(
         self, scene: PointCloud, grasp: PointCloud | None = None, n: int = 100, seed: int = 0
     ) -> RankedPoses:
-        """Poses without reason."""
+        """Poses at random, all with the same energy.
+
+        Args:
+            scene: Scene cloud X.
+            grasp: Not looked at.
+            n: How many.
+            seed: The same seed gives the same poses.
+        """
         start = time.perf_counter()
         rng = np.random.default_rng(seed)
-        above = scene.points[scene.points[:, 2] > 0.01]
+        above = scene.points[scene.points[:, 2] > _ABOVE_TABLE]
         spots = above if len(above) else scene.points
-        poses = np.tile(np.eye(4), (n, 1, 1))
-        poses[:, :3, :3] = Rotation.random(n, rng=rng).as_matrix()
-        poses[:, :3, 3] = spots[rng.integers(len(spots), size=n)] - self.tip * poses[:, :3, 2]
-        return _ranked(poses, start)
+        T_scene_contact = np.tile(np.eye(4), (n, 1, 1))
+        T_scene_contact[:, :3, :3] = Rotation.random(n, rng=rng).as_matrix()
+        T_scene_contact[:, :3, 3] = spots[rng.integers(len(spots), size=n)]
+        T_scene_gripper = T_scene_contact @ np.linalg.inv(self.gripper.T_gripper_contact)
+        return self._ranked(T_scene_gripper, time.perf_counter() - start)
 
-
-def _ranked(poses: np.ndarray, start: float) -> RankedPoses:
-    count = len(poses)
-    return RankedPoses(poses, np.zeros(count), np.ones(count), time.perf_counter() - start)
-
-
-_MAKERS: dict[str, Callable[[Path], PolicyMaker]] = {
-    "model": _model_policy,
-    "oracle": lambda run: _oracle_policy,
-    "random": lambda run: _random_policy,
-}
+    def _ranked(
+        self, T_scene_gripper: Float[np.ndarray, "poses 4 4"], seconds: float
+    ) -> RankedPoses:
+        count = len(T_scene_gripper)
+        return RankedPoses(T_scene_gripper, np.zeros(count), np.ones(count), seconds, self.gripper)

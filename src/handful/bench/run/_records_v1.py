@@ -63,9 +63,7 @@ def _failure(text: Any, address: str) -> dict[str, str] | None:
     return {"step": step, "kind": kind.value}
 
 
-def _step(
-    value: Any, name: str, failure: dict[str, str] | None, address: str
-) -> dict[str, Any]:
+def _step(value: Any, name: str, failure: dict[str, str] | None, address: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FileFormatError(f"{address}: need an object with the record of the {name}, or null.")
     values = dict(value)

@@ -1,10 +1,12 @@
-"""Finished episodes on disk: one JSON object a line, appended as each ends."""
+"""Finished episodes on disk: one JSON object a line, appended when each episode ends."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,15 @@ import handful
 from handful._files import atomic_write_text
 from handful._strict_json import Fields, read_json_lines
 from handful.bench._errors import BenchError
-from handful.bench._policies import STEPS
-from handful.bench._record import EpisodeRecord, record_from_json
+from handful.bench.run._records import VERSION, EpisodeRecord, record_from_json
 from handful.errors import FileFormatError
 
 FORMAT = "handful-bench-episodes"
-VERSION = 1
+_VERSIONS = (1, VERSION)
+_UNSAFE = re.compile(r"[^\w.-]")
+"""Characters that do not go into file names."""
+_LONGEST_WORD = 64
+"""Characters of one word of a file name, at most."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,10 @@ class Conditions:
         policy: Name of the policy.
         models: Fingerprint of the trained models; empty for policies that have none.
         objects: Name and fingerprint of a folder of meshes; empty for the task's own objects.
-        samples: Poses that a model is asked for.
-        handful: Version.
+        samples: Poses that a predictor is asked for.
+        gripper: Name of the hand that the robot carried, if it was another one than that of the
+            models; empty for that one, and for the usual hand of policies without models.
+        handful: Version of the software.
     """
 
     task: str
@@ -41,32 +48,38 @@ class Conditions:
     models: str
     objects: str
     samples: int
+    gripper: str = ""
     handful: str = handful.__version__
 
     @property
     def is_plain(self) -> bool:
-        """Whether a model ran with the task's own objects."""
-        return self.policy == "model" and not self.objects
+        """Whether models ran with the task's own objects and the hand they were trained with."""
+        return self.policy == "model" and not self.objects and not self.gripper
+
+    @property
+    def objects_name(self) -> str:
+        """Name of the folder of meshes; empty for the task's own objects."""
+        return self.objects.rpartition(" ")[0]
 
     @property
     def file_name(self) -> str:
-        """Where such episodes are kept."""
+        """Where these episodes are kept; all of its characters are safe in file names."""
         words = [self.task, self.setup]
         words += [self.policy] if self.policy != "model" else []
-        words += [self.objects.split(" ")[0]] if self.objects else []
-        return "-".join(words) + ".jsonl"
+        words += [word for word in (self.objects_name, self.gripper) if word]
+        return "-".join(map(safe_name, words)) + ".jsonl"
 
 
 class EpisodeStore:
     """The episodes of one task and setup in a run's folder.
 
     Args:
-        folder: `RUN/bench`; made if it is not there.
+        folder: `RUN/bench`; made if it is missing.
         conditions: What the episodes must have in common.
 
     Raises:
         BenchError: The file that is there is of other models, objects or settings.
-        FileFormatError: It is no such file.
+        FileFormatError: The file that is there does not hold episodes.
     """
 
     def __init__(self, folder: Path, conditions: Conditions) -> None:
@@ -79,12 +92,11 @@ class EpisodeStore:
             raise BenchError(f"{folder}: cannot be made: {error.strerror}.") from error
         if self.path.exists():
             there, records = read_episodes(self.path)
-            _same_kind(self.path, there, conditions)
+            _check_same(self.path, there, conditions)
             self._records = {record.seed: record for record in records}
-            _mend_last_line(self.path)
+            self._mend()
         else:
-            line = {"format": FORMAT, "version": VERSION, **asdict(conditions)}
-            atomic_write_text(self.path, json.dumps(line, ensure_ascii=False) + "\n")
+            atomic_write_text(self.path, _first_line(conditions))
 
     @property
     def records(self) -> dict[int, EpisodeRecord]:
@@ -102,20 +114,33 @@ class EpisodeStore:
             raise BenchError(f"{self.path}: cannot be written: {error.strerror}.") from error
         self._records[record.seed] = record
 
+    def _mend(self) -> None:
+        """Make the file ready for more lines: whole ones, of the present version."""
+        lines = read_json_lines(self.path)
+        if lines[0][1]["version"] != VERSION:
+            text = "".join(f"{record.to_json()}\n" for record in self._records.values())
+            atomic_write_text(self.path, _first_line(self.conditions) + text)
+            return
+        raw = self.path.read_bytes()
+        if not raw.endswith(b"\n"):
+            atomic_write_text(self.path, raw[: raw.rfind(b"\n") + 1].decode("utf-8"))
+
 
 def read_episodes(path: Path) -> tuple[Conditions, list[EpisodeRecord]]:
     """A file of episodes; a last line that was cut off while it was written is left out.
 
+    Files of version 1, with one pick and one place in each episode, are read, too.
+
     Raises:
-        FileFormatError: It is something else.
+        FileFormatError: The file holds something else.
     """
     lines = read_json_lines(path)
     if not lines:
         raise FileFormatError(f"{path}: is empty: need a first line with conditions.")
-    conditions = _conditions(lines[0][1], lines[0][0])
+    conditions, version = _conditions(lines[0][1], lines[0][0])
     records: dict[int, EpisodeRecord] = {}
     for address, value in lines[1:]:
-        record = record_from_json(value, address)
+        record = record_from_json(value, address, version)
         if (record.task, record.setup) != (conditions.task, conditions.setup):
             raise FileFormatError(
                 f"{address}: is of {record.task}, {record.setup}: need {conditions.task}, "
@@ -135,24 +160,49 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def models_fingerprint(run: Path) -> str:
-    """A short digest of the trained models of a run."""
-    return "-".join(fingerprint(run / step)[:8] for step in STEPS)
+def models_fingerprint(folders: Sequence[Path]) -> str:
+    """A short digest of trained models, given by their folders."""
+    return "-".join(fingerprint(folder)[:8] for folder in folders)
 
 
-def _conditions(value: Any, address: str) -> Conditions:
+def safe_name(word: str) -> str:
+    """A word that is safe in file names; words that differ stay different.
+
+    Letters, digits, `_`, `-` and `.` stay. A word with other characters gets `_` for each of them
+    and a short digest of the whole word. So does a long word, which is cut off.
+    """
+    usual = bool(word) and not _UNSAFE.search(word) and not word.startswith(".")
+    if usual and len(word) <= _LONGEST_WORD:
+        return word
+    digest = hashlib.sha256(word.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{_UNSAFE.sub('_', word).lstrip('.')[: _LONGEST_WORD - 7]}_{digest}"
+
+
+def _first_line(conditions: Conditions) -> str:
+    line = {"format": FORMAT, "version": VERSION, **asdict(conditions)}
+    return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _conditions(value: Any, address: str) -> tuple[Conditions, int]:
+    """The conditions in a first line, and the version of the file."""
     fields = Fields(value, address, FileFormatError)
-    if (fields.text("format"), fields.integer("version")) != (FORMAT, VERSION):
-        raise FileFormatError(f"{address}: need format {FORMAT!r}, version {VERSION}.")
+    name, version = fields.text("format"), fields.integer("version")
+    if name != FORMAT or version not in _VERSIONS:
+        raise FileFormatError(
+            f"{address}: is format {name[:80]!r}, version {version}: need {FORMAT!r}, version "
+            f"{' or '.join(map(str, _VERSIONS))}."
+        )
     words = ("task", "setup", "policy", "models", "objects", "handful")
     conditions = Conditions(
-        **{name: fields.text(name) for name in words}, samples=fields.integer("samples")
+        **{name: fields.text(name) for name in words},
+        samples=fields.integer("samples"),
+        gripper=fields.text("gripper") if version > 1 else "",
     )
     fields.done()
-    return conditions
+    return conditions, version
 
 
-def _same_kind(path: Path, there: Conditions, wanted: Conditions) -> None:
+def _check_same(path: Path, there: Conditions, wanted: Conditions) -> None:
     ours, theirs = asdict(wanted), asdict(there)
     different = [name for name in ours if name != "handful" and ours[name] != theirs[name]]
     if different:
@@ -161,10 +211,3 @@ def _same_kind(path: Path, there: Conditions, wanted: Conditions) -> None:
             f"{path}: holds episodes with {name} {theirs[name]!r}, this run has {ours[name]!r}: "
             "results would mix. Use another run folder, or --fresh to drop the old episodes."
         )
-
-
-def _mend_last_line(path: Path) -> None:
-    """Take away a last line that was cut off, so that the next one is whole."""
-    raw = path.read_bytes()
-    if not raw.endswith(b"\n"):
-        atomic_write_text(path, raw[: raw.rfind(b"\n") + 1].decode("utf-8"))

@@ -1,28 +1,30 @@
-"""What one process does: reset, run the policy, and film it again if it failed."""
+"""What one process does: reset, run the policy, and film the episode again if it failed."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from handful.bench._episode import SAMPLES, run_episode
-from handful.bench._film import filming, sheet_of_failure, video_of_failure
-from handful.bench._policies import policy_maker
-from handful.bench._record import EpisodeRecord, Failure
+from handful.bench.run._episode import run_episode
+from handful.bench.run._film import FilmingWatcher, sheet_of_failure, video_of_failure
+from handful.bench.run._policies import policy_maker
+from handful.bench.run._records import EpisodeRecord
+from handful.demos import gripper_named
+from handful.policy import SAMPLES
 from handful.sim import Episode, Setup, SimError, Thing, load_things, task_named
 
 
 @dataclass(frozen=True)
-class Workplace:
-    """All that a process needs to know, in plain words and numbers.
+class WorkerConfig:
+    """All that a worker needs to know, in plain words and numbers.
 
     Attributes:
         task: Name of the task.
         policy: Name of the policy.
         run: Folder of the trained models.
+        gripper: Name of the hand that the robot carries.
         objects: Folder of meshes to use as unseen instances; empty for the task's own.
-        samples: Poses that a model is asked for.
+        samples: Poses that a predictor is asked for.
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
     """
@@ -30,6 +32,7 @@ class Workplace:
     task: str
     policy: str
     run: str
+    gripper: str
     objects: str = ""
     samples: int = SAMPLES
     stills: bool = False
@@ -37,7 +40,7 @@ class Workplace:
 
 
 @dataclass(frozen=True)
-class Job:
+class EpisodeJob:
     """One episode to run."""
 
     setup: str
@@ -45,13 +48,13 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Done:
+class EpisodeResult:
     """One episode that was run.
 
     Attributes:
         record: How it went.
-        stills: A JPEG, if it failed and stills were asked for.
-        video: An MP4 or GIF, the same way.
+        stills: A JPEG, if the episode failed and stills were asked for.
+        video: An MP4 or GIF, if the episode failed and videos were asked for.
     """
 
     record: EpisodeRecord
@@ -62,51 +65,41 @@ class Done:
 class Worker:
     """Runs episodes, one after the other; loads models and meshes once."""
 
-    def __init__(self, place: Workplace) -> None:
-        use_one_thread()
-        self._place = place
-        self._task = task_named(place.task)
-        self._maker = policy_maker(place.policy, Path(place.run))
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._task = task_named(config.task)
+        self._hand = gripper_named(config.gripper)
+        self._maker = policy_maker(config.policy, Path(config.run), self._task.task, self._hand)
         self._things: list[Thing] | None = None
-        if place.objects:
-            self._things, _ = load_things(Path(place.objects), place.task)
+        if config.objects:
+            self._things, _ = load_things(Path(config.objects), config.task)
 
-    def run(self, job: Job) -> Done:
+    def run(self, job: EpisodeJob) -> EpisodeResult:
         """Run one episode; the same job gives the same episode in any process."""
+        config = self._config
         try:
             with self._reset(job) as episode:
-                record = run_episode(episode, self._maker, self._place.samples)
+                record = run_episode(episode, self._maker, config.samples)
         except SimError as error:
-            record = EpisodeRecord(
-                self._place.task, job.setup, job.seed, failure=Failure.NO_LAYOUT, reason=str(error)
-            )
-        if record.success or not record.counts or not (self._place.stills or self._place.videos):
-            return Done(record)
+            planned = self._task.task.names
+            record = EpisodeRecord(config.task, job.setup, job.seed, planned, reason=str(error))
+        if record.success or not record.begun or not (config.stills or config.videos):
+            return EpisodeResult(record)
         return self._filmed(job, record)
 
-    def _filmed(self, job: Job, record: EpisodeRecord) -> Done:
+    def _filmed(self, job: EpisodeJob, record: EpisodeRecord) -> EpisodeResult:
         """Run a failed episode once more, which goes the same way, with the camera on."""
+        config = self._config
         with self._reset(job) as episode:
-            watcher = filming(episode, moving=self._place.videos)
-            run_episode(episode, self._maker, self._place.samples, watcher)
-            return Done(
+            watcher = FilmingWatcher.of(episode, moving=config.videos)
+            run_episode(episode, self._maker, config.samples, watcher)
+            return EpisodeResult(
                 record,
-                sheet_of_failure(record, watcher) if self._place.stills else b"",
-                video_of_failure(watcher) if self._place.videos else b"",
+                sheet_of_failure(record, watcher) if config.stills else b"",
+                video_of_failure(watcher) if config.videos else b"",
             )
 
-    def _reset(self, job: Job) -> Episode:
+    def _reset(self, job: EpisodeJob) -> Episode:
         setup = Setup.named(job.setup)
-        return self._task.reset(
-            job.seed, setup, things=self._things if setup.unseen_instances else None
-        )
-
-
-def use_one_thread() -> None:
-    """One thread for each process: as many processes as cores are faster, and sums of numbers
-    come out the same however many there are.
-    """  # noqa: D205
-    import torch
-
-    os.environ["OMP_NUM_THREADS"] = "1"
-    torch.set_num_threads(1)
+        things = self._things if setup.unseen_instances else None
+        return self._task.reset(job.seed, setup, things=things, gripper=self._hand)
