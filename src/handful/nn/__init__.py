@@ -1,5 +1,7 @@
 """Equivariant layers and the feature layouts they work on."""
 
+from ._allocator import keep_freed_memory as keep_freed_memory
+from ._allocator import return_freed_memory as return_freed_memory
 from ._convolution import EdgeConvolution as EdgeConvolution
 from ._frames import EdgeGeometry as EdgeGeometry
 from ._layout import component_count as component_count

@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from handful.errors import OptionError
-from handful.nn._allocator import keep_freed_memory
 from handful.nn._convolution import EdgeConvolution
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
@@ -37,7 +36,6 @@ class TransformerLayer(nn.Module):
         self, in_degree: int, degree: int, channels: int, heads: int = 4, key_channels: int = 4
     ) -> None:
         super().__init__()
-        keep_freed_memory()
         if channels % heads:
             raise OptionError(f"{channels} channels cannot be shared out to {heads} heads.")
         self.degree, self._in_degree = degree, in_degree
