@@ -1,6 +1,6 @@
-"""Demonstrations as named arrays: NPZ files, and what other formats are turned into.
+"""Demonstrations as named arrays: what NPZ files hold and other formats are turned into.
 
-The arrays of one demonstration, for each step `pick` and `place` that it has:
+The arrays of one demonstration, for each of its steps:
 
     {step}_scene_points [n, 3]    {step}_scene_colors [n, 3] (may be missing)
     {step}_grasp_points [m, 3]    {step}_grasp_colors [m, 3] (both may be missing)
@@ -11,75 +11,57 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from handful.clouds import PointCloud, read_arrays
+from handful.clouds import PointCloud
 from handful.demos._gripper import Gripper
 from handful.demos._poses import pose_matrix
-from handful.demos._task import Action
+from handful.demos._task import Task, TaskStep
 from handful.demos._types import Demonstration, DemoSet, Step
-from handful.errors import DemoError, OptionError, errors_at, unknown_name_message
+from handful.errors import DemoError, OptionError, errors_at
 
-Arrays = Mapping[str, Any]
-
-STEP_NAMES = tuple(action.value for action in Action)
-STEP_PREFIXES = tuple(f"{step}_" for step in STEP_NAMES)
-"""Arrays with other names are the recorder's own affair and are passed over."""
-
-_ARRAY_NAMES = frozenset(
-    step + ending
-    for step in STEP_NAMES
-    for ending in (
-        "_scene_points",
-        "_scene_colors",
-        "_grasp_points",
-        "_grasp_colors",
-        "_target_poses",
-        "_target_pose_wxyz_xyz",
-        "_target_pose_xyzw_xyz",
-    )
+SCENE_POINTS = "_scene_points"
+ARRAY_ENDINGS = (
+    SCENE_POINTS,
+    "_scene_colors",
+    "_grasp_points",
+    "_grasp_colors",
+    "_target_poses",
+    "_target_pose_wxyz_xyz",
+    "_target_pose_xyzw_xyz",
 )
 
 
-def import_npz(source: str | Path, *, gripper: Gripper, scale: float = 1.0) -> DemoSet:
-    """Demonstrations from one NPZ file, or from every NPZ file of a folder.
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The arrays of one demonstration.
 
-    Args:
-        source: The file or folder.
-        scale: Multiplies positions, for files that are not in metres.
-        gripper: Shape of the gripper, for pictures.
+    Attributes:
+        path: The file that they come from; its name becomes the demonstration's.
+        task: The steps in order.
+        arrays: Arrays by the names that this module's text gives.
     """
-    check_scale(scale)
-    files = source_files(Path(source), (".npz",))
-    named = ((path, read_arrays(path, STEP_PREFIXES)) for path in files)
-    return demo_set_from_arrays(named, scale, gripper)
+
+    path: Path
+    task: Task
+    arrays: Mapping[str, Any]
 
 
-def demo_set_from_arrays(
-    named: Iterable[tuple[Path, Arrays]], scale: float, gripper: Gripper
+def demo_set_from_recordings(
+    recordings: Iterable[Recording], scale: float, gripper: Gripper
 ) -> DemoSet:
-    """A set of one demonstration for each file's arrays; errors name the file."""
+    """A set of one demonstration for each recording; errors name the file."""
     demonstrations = []
-    for path, arrays in named:
-        with errors_at(path):
-            demonstrations.append(demonstration_from_arrays(path.stem, arrays, scale))
+    for recording in recordings:
+        with errors_at(recording.path):
+            steps = tuple(_step(step, recording.arrays, scale) for step in recording.task)
+            demonstrations.append(Demonstration(recording.path.stem, steps))
     return DemoSet(tuple(demonstrations), gripper)
-
-
-def demonstration_from_arrays(name: str, arrays: Arrays, scale: float) -> Demonstration:
-    """One demonstration from arrays named as this module's text says."""
-    for unknown in sorted(set(arrays) - _ARRAY_NAMES):
-        raise DemoError(unknown_name_message("array", unknown, _ARRAY_NAMES))
-    present = [step for step in STEP_NAMES if f"{step}_scene_points" in arrays]
-    if not present:
-        raise DemoError(
-            f"no array 'pick_scene_points' or 'place_scene_points'; found {sorted(arrays)}."
-        )
-    return Demonstration(name, tuple(_step(step, arrays, scale) for step in present))
 
 
 def check_scale(scale: float) -> None:
@@ -105,21 +87,22 @@ def _natural_order(path: Path) -> list[Any]:
     return [int(part) if part.isdecimal() else part for part in parts]
 
 
-def _step(step: str, arrays: Arrays, scale: float) -> Step:
-    scene = _cloud(f"{step}_scene", arrays, scale)
-    grasp = _cloud(f"{step}_grasp", arrays, scale) if f"{step}_grasp_points" in arrays else None
-    targets = _targets(step, arrays)
+def _step(step: TaskStep, arrays: Mapping[str, Any], scale: float) -> Step:
+    name = step.name
+    scene = _cloud(f"{name}_scene", arrays, scale)
+    grasp = _cloud(f"{name}_grasp", arrays, scale) if f"{name}_grasp_points" in arrays else None
+    targets = _targets(name, arrays)
     targets[:, :3, 3] *= scale
-    return Step(step, Action.named(step), scene, targets, grasp)
+    return Step(name, step.action, scene, targets, grasp)
 
 
-def _cloud(prefix: str, arrays: Arrays, scale: float) -> PointCloud:
+def _cloud(prefix: str, arrays: Mapping[str, Any], scale: float) -> PointCloud:
     points, colors = np.asarray(arrays[f"{prefix}_points"]), arrays.get(f"{prefix}_colors")
     with errors_at(f"{prefix}_points"):
         return PointCloud(points * scale if scale != 1.0 else points, colors)
 
 
-def _targets(step: str, arrays: Arrays) -> Float[np.ndarray, "targets 4 4"]:
+def _targets(step: str, arrays: Mapping[str, Any]) -> Float[np.ndarray, "targets 4 4"]:
     matrices = f"{step}_target_poses"
     if matrices in arrays:
         return _rows(arrays[matrices], (4, 4), matrices)

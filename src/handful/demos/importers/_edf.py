@@ -10,23 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from handful.clouds import read_arrays
 from handful.demos._gripper import ContactFrame, gripper_from_tip
+from handful.demos._task import Action, Task, TaskStep
 from handful.demos._types import DemoSet
 from handful.demos.importers._arrays import (
-    STEP_NAMES,
-    STEP_PREFIXES,
+    Recording,
     check_scale,
-    demo_set_from_arrays,
+    demo_set_from_recordings,
     source_files,
 )
+from handful.demos.importers._npz import read_npz_recording
 from handful.demos.importers._tensor_pickle import read_tensor_pickle
 from handful.errors import DemoError, FileFormatError
 
 MAX_UNPACKED_BYTES = 2**30
 
+STEP_NAMES = ("pick", "place")
+"""Of the authors' task, in order."""
+
 EDF_GRIPPER = replace(gripper_from_tip(0.15, 0.08, "x"), contact=ContactFrame((0.0, 0.0, 0.145)))
-"""As their grasp clouds show it."""
+"""The authors' gripper as their grasp clouds show it; they hold 5 mm behind the finger tips."""
 
 
 def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
@@ -38,17 +41,14 @@ def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
     """
     check_scale(scale)
     files = source_files(Path(source), (".npz", ".gzip", ".gz"))
-    named = (
-        (
-            path,
-            read_arrays(path, STEP_PREFIXES) if path.suffix.lower() == ".npz" else _read_gzip(path),
-        )
+    recordings = (
+        read_npz_recording(path) if path.suffix.lower() == ".npz" else _read_gzip(path)
         for path in files
     )
-    return demo_set_from_arrays(named, scale, EDF_GRIPPER)
+    return demo_set_from_recordings(recordings, scale, EDF_GRIPPER)
 
 
-def _read_gzip(path: Path) -> dict[str, Any]:
+def _read_gzip(path: Path) -> Recording:
     """The arrays of one original file: a list of one dict of tensors for each step."""
     try:
         with gzip.open(path, "rb") as stream:
@@ -58,9 +58,14 @@ def _read_gzip(path: Path) -> dict[str, Any]:
     if len(data) > MAX_UNPACKED_BYTES:
         raise FileFormatError(f"{path}: unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.")
     try:
-        return _named_arrays(read_tensor_pickle(data))
+        arrays = _named_arrays(read_tensor_pickle(data))
     except (FileFormatError, DemoError) as error:
         raise type(error)(f"{path}: {error}") from error
+    names = [name for name in STEP_NAMES if f"{name}_scene_points" in arrays]
+    if not names:
+        raise DemoError(f"{path}: no array 'pick_scene_points'; found {sorted(arrays)}.")
+    task = Task(tuple(TaskStep(name, Action.named(name)) for name in names))
+    return Recording(path, task, arrays)
 
 
 def _named_arrays(sequence: Any) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 One row (CSV) or object (JSON) gives one target pose: `demo` and `step` say which step it belongs
 to, `scene` and optionally `grasp` name the clouds, relative to the folder. Rows of the same step
-add target poses to it. The quaternion's order is in the field names:
+add target poses to it, and steps are done in the order in which they first appear. `action` says
+what the gripper does there; steps named `pick` and `place` need none. The quaternion's order is in
+the field names:
 
-    demo,step,scene,grasp,x,y,z,qw,qx,qy,qz
-    cup_1,pick,cup_1/scene.pcd,,0.1,0.0,0.25,0,1,0,0
+    demo,step,action,scene,grasp,x,y,z,qw,qx,qy,qz
+    cup_1,take cup,pick,cup_1/scene.pcd,,0.1,0.0,0.25,0,1,0,0
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from handful.demos.importers._arrays import check_scale
 from handful.errors import DemoError, FileFormatError, errors_at, unknown_name_message
 
 _CSV_REQUIRED = ("demo", "step", "scene", "x", "y", "z", "qw", "qx", "qy", "qz")
-_CSV_COLUMNS = (*_CSV_REQUIRED, "grasp")
+_CSV_COLUMNS = (*_CSV_REQUIRED, "action", "grasp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class _PosedRow:
     address: str
     demo: str
     step: str
+    action: str
     scene: str
     grasp: str
     pose: Float[np.ndarray, "4 4"]
@@ -55,8 +58,8 @@ def import_posed_clouds(
     Args:
         folder: Where the clouds are.
         poses: The CSV or JSON file, see this module's text.
+        gripper: What the demonstrations were shown with, in metres whatever the scale.
         scale: Multiplies cloud and pose positions, for files that are not in metres.
-        gripper: Shape of the gripper, for pictures.
     """
     check_scale(scale)
     path = Path(poses)
@@ -90,17 +93,30 @@ def _demonstration(
 def _step(rows: list[_PosedRow], clouds: CloudFolder, scale: float) -> Step:
     first = rows[0]
     for row in rows[1:]:
-        if (row.scene, row.grasp) != (first.scene, first.grasp):
+        if (row.action, row.scene, row.grasp) != (first.action, first.scene, first.grasp):
             raise DemoError(
-                f"{row.address}: step {row.step!r} of {row.demo!r} names other clouds than "
-                f"{first.address}: a step has one scene and one grasp cloud."
+                f"{row.address}: step {row.step!r} of {row.demo!r} names another action or "
+                f"other clouds than {first.address}: a step has one action, one scene and one "
+                "grasp cloud."
             )
     targets = np.stack([row.pose for row in rows])
     targets[:, :3, 3] *= scale
     scene = clouds.read(first.scene, first.address)
     grasp = clouds.read(first.grasp, first.address) if first.grasp else None
     with errors_at(first.address):
-        return Step(first.step, Action.named(first.step), scene, targets, grasp)
+        return Step(first.step, _action(first), scene, targets, grasp)
+
+
+def _action(row: _PosedRow) -> Action:
+    """The action of a row; without one, the step must be named after its action."""
+    if row.action:
+        return Action.named(row.action)
+    if row.step in {action.value for action in Action}:
+        return Action.named(row.step)
+    raise DemoError(
+        f"step {row.step!r} has no action: add the column or field 'action' with 'pick' if the "
+        "gripper closes there, or 'place' if it opens; only steps named pick and place need none."
+    )
 
 
 def _read_csv(path: Path) -> list[_PosedRow]:
@@ -136,7 +152,15 @@ def _csv_row(address: str, row: dict[str | Any, str | Any]) -> _PosedRow:
     position = [_csv_number(address, row, name) for name in ("x", "y", "z")]
     quaternion = [_csv_number(address, row, name) for name in ("qw", "qx", "qy", "qz")]
     pose = pose_matrix(position, quaternion, "quat_wxyz", address)
-    return _PosedRow(address, row["demo"], row["step"], row["scene"], row.get("grasp", ""), pose)
+    return _PosedRow(
+        address,
+        row["demo"],
+        row["step"],
+        row.get("action", ""),
+        row["scene"],
+        row.get("grasp", ""),
+        pose,
+    )
 
 
 def _csv_number(address: str, row: dict[str | Any, str | Any], name: str) -> float:
@@ -156,7 +180,7 @@ def _read_json(path: Path) -> list[_PosedRow]:
 def _json_row(address: str, value: Any) -> _PosedRow:
     fields = Fields(value, address, DemoError)
     demo, step, scene = fields.text("demo"), fields.text("step"), fields.text("scene")
-    grasp = fields.text("grasp", "")
+    action, grasp = fields.text("action", ""), fields.text("grasp", "")
     if fields.has("matrix"):
         pose = pose_from_json(fields.any("matrix"), f"{address}: matrix")
     else:
@@ -164,4 +188,4 @@ def _json_row(address: str, value: Any) -> _PosedRow:
         order = fields.choose(QUATERNION_ORDERS)
         pose = pose_matrix(position, fields.any(order), order, address)
     fields.done()
-    return _PosedRow(address, demo, step, scene, grasp, pose)
+    return _PosedRow(address, demo, step, action, scene, grasp, pose)
