@@ -17,17 +17,16 @@ from rich.markup import escape
 
 from handful._files import atomic_write_text
 from handful.apps._pictures import check_picture_name, write_picture
-from handful.errors import OptionError, unknown_name_message
+from handful.errors import OptionError
 
 if TYPE_CHECKING:
-    from handful.learning import RankedPoses, StepReport, TrainedModel
+    from handful.learning import StepReport
+    from handful.policy import Predictor, RankedPoses
 
 console = Console(emoji=False)
 
 NOTHING_FOUND = 3
 """Exit status of `handful infer` when no target was found."""
-
-STEPS = ("pick", "place")
 
 
 def register(app: typer.Typer) -> None:
@@ -39,7 +38,9 @@ def register(app: typer.Typer) -> None:
 def train(
     demos: Annotated[Path, typer.Argument(help="A demonstration folder.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The run's folder.", show_default=False)],
-    step: Annotated[str, typer.Option(help="pick, place or both.")] = "both",
+    step: Annotated[
+        str | None, typer.Option(help="Train this step only.", show_default="all steps")
+    ] = None,
     preset: Annotated[
         str, typer.Option(help="fast: minutes. paper: the paper's Markov chains, many hours.")
     ] = "fast",
@@ -65,7 +66,7 @@ def train(
         bool, typer.Option("--overwrite", help="Train anew what is already in the folder.")
     ] = False,
 ) -> None:
-    """Train a pick model and a place model from demonstrations.
+    """Train one model for each step of the demonstrated task.
 
     Ctrl-C loses nothing: the same command with `--resume` goes on and gives the very same models.
     Several processes share the work with `torchrun --nproc-per-node 2 -m handful train ...`.
@@ -74,31 +75,23 @@ def train(
 
     Example: `handful train out/mug --out runs/mug --vary colors,shapes`
 
-    Example: `handful train out/mug --out runs/mug --step place --resume`
+    Example: `handful train out/mug --out runs/mug --step "hang mug" --resume`
     """
     from handful.demos import load_demos
-    from handful.learning import RunFolder, pick_recipe, place_recipe, train_in_folder
+    from handful.learning import RunFolder, recipe_for, train_in_folder
 
-    kinds = STEPS if step == "both" else (step,)
-    if not set(kinds) <= set(STEPS):
-        raise OptionError(unknown_name_message("step", step, (*STEPS, "both")))
     types = _types(descriptor)
     varied = variations(vary)
     loaded = load_demos(demos)
+    names = loaded.task.names if step is None else (loaded.task.step(step).name,)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
     with _process_group() as first:
-        for kind in kinds:
-            make = pick_recipe if kind == "pick" else place_recipe
-            recipe = make(
-                loaded,
-                preset=preset,
-                types=types,
-                vary=varied,
-                steps=steps,
-                seed=seed,
+        for name in names:
+            recipe = recipe_for(
+                loaded, name, preset=preset, types=types, vary=varied, steps=steps, seed=seed
             )
-            with training_progress(kind, shown=first) as report:
+            with training_progress(name, shown=first) as report:
                 train_in_folder(
                     loaded, recipe, out, resume=resume, overwrite=overwrite, report=report
                 )
@@ -114,14 +107,14 @@ def train(
             },
             command=shlex.join(["handful", *sys.argv[1:]]),
         )
-    look = shlex.join(["handful", "infer", str(out / kinds[0]), "SCENE.ply"])
+    look = shlex.join(["handful", "infer", str(out), "SCENE.ply", "--step", names[0]])
     console.print(escape(f"Trained: {out}. Use it: {look}"), soft_wrap=True)
 
 
 class ProgressReport:
     """Shows every training step on a progress bar."""
 
-    def __init__(self, kind: str, shown: bool) -> None:
+    def __init__(self, step: str, shown: bool) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -141,7 +134,7 @@ class ProgressReport:
             console=console,
             disable=not shown,
         )
-        self._task = self.bar.add_task(kind, total=None, told="")
+        self._task = self.bar.add_task(escape(step), total=None, told="")
 
     def __call__(self, report: StepReport) -> None:
         """After a step."""
@@ -157,9 +150,9 @@ class ProgressReport:
 
 
 @contextmanager
-def training_progress(kind: str, shown: bool = True) -> Iterator[ProgressReport]:
+def training_progress(step: str, shown: bool = True) -> Iterator[ProgressReport]:
     """A progress bar for the training of one model."""
-    report = ProgressReport(kind, shown)
+    report = ProgressReport(step, shown)
     with report.bar:
         yield report
 
@@ -172,9 +165,25 @@ def infer(
     scene: Annotated[
         Path, typer.Argument(help="Scene cloud: PLY, PCD or NPZ, metres.", show_default=False)
     ],
+    step: Annotated[
+        str | None,
+        typer.Option(
+            help="Which step of the task.",
+            show_default="the only one that --grasp, or its absence, fits",
+        ),
+    ] = None,
     grasp: Annotated[
         Path | None,
-        typer.Option(help="Cloud of what the gripper holds, in the gripper frame: place it."),
+        typer.Option(
+            help="Cloud of what the gripper holds, in the gripper frame, for steps that let it go."
+        ),
+    ] = None,
+    gripper: Annotated[
+        str | None,
+        typer.Option(
+            help="Another gripper than that of the demonstrations: a known hand, or a JSON file.",
+            show_default="the demonstrations' own",
+        ),
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, max=100_000, help="Poses at most.")] = 100,
     seed: Annotated[int, typer.Option(help="The same seed gives the same poses.")] = 0,
@@ -187,24 +196,23 @@ def infer(
 ) -> None:
     """Find gripper poses in a new scene, ranked by energy.
 
-    Without `--grasp` the pick model answers, with it the place model. When the target does not seem
-    to be in the scene, the command says so and ends with status 3.
+    Each pose comes with a pre-pose and a retreat pose along its approach. When the target does not
+    seem to be in the scene, the command says so and ends with status 3.
 
-    Example: `handful infer runs/mug scene.ply --picture poses.png`
+    Example: `handful infer runs/mug scene.ply --step pick --picture poses.png`
 
-    Example: `handful infer runs/mug scene.ply --grasp held.ply --json poses.json`
+    Example: `handful infer runs/mug scene.ply --step place --grasp held.ply --json poses.json`
+
+    Example: `handful infer runs/mug scene.ply --gripper franka-hand`
     """
     from handful.clouds import read_cloud
-    from handful.learning import load_model
+    from handful.demos import load_gripper
 
     if picture is not None:
         check_picture_name(picture)
-    kind = "pick" if grasp is None else "place"
-    folder = run / kind if (run / kind).is_dir() else run
-    model = load_model(folder)
-    if model.kind != kind:
-        hint = "give --grasp, too" if model.kind == "place" else "leave out --grasp"
-        raise OptionError(f"{folder}: holds a {model.kind} model: {hint}.")
+    model = _predictor(run, step, grasp is not None)
+    if gripper is not None:
+        model = model.for_gripper(load_gripper(gripper))
     scene_cloud = read_cloud(scene)
     grasp_cloud = None if grasp is None else read_cloud(grasp)
     with console.status("Looking for poses"):
@@ -214,17 +222,16 @@ def infer(
         atomic_write_text(json_file, json.dumps(_as_json(model, poses, scene, grasp)) + "\n")
         console.print(escape(f"Poses: {json_file}"), soft_wrap=True)
     if picture is not None:
-        from handful.models import picture_of_inference
+        from handful.viz import picture_of_inference
 
         with console.status("Drawing"):
-            clouds = model.search.prepared(scene_cloud, grasp_cloud, own_frames=False)
-            energy = model.energy(clouds)
+            energy, _ = model.energy(scene_cloud, grasp_cloud, own_frames=False)
             image = picture_of_inference(
                 scene_cloud,
                 poses.T_scene_gripper,
                 model.gripper,
                 key=energy.field,  # type: ignore[arg-type]
-                queries=energy.queries,
+                queries=model.queries_of_gripper(energy),
                 grasp=grasp_cloud,
             )
             write_picture(image, picture)
@@ -233,18 +240,47 @@ def infer(
         raise typer.Exit(NOTHING_FOUND)
 
 
+def _predictor(run: Path, step: str | None, holding: bool) -> Predictor:
+    """The predictor that is asked: of a model's folder, or of one step of a run."""
+    from handful.learning import RunFolder
+    from handful.policy import load_predictor
+
+    if (run / "config.json").is_file():
+        predictor = load_predictor(run)
+    else:
+        folder = RunFolder(run)
+        task = folder.task
+        if step is None:
+            fitting = [one.name for one in task if one.action.holding == holding]
+            if len(fitting) != 1:
+                raise OptionError(
+                    f"{run}: has the steps {', '.join(map(repr, task.names))}: say which with "
+                    f"--step{'' if holding else ', and give --grasp to one that lets go'}."
+                )
+            (step,) = fitting
+        predictor = folder.predictor(task.step(step).name)
+    if predictor.step.action.holding != holding:
+        hint = "leave out --grasp" if holding else "give --grasp, too"
+        raise OptionError(
+            f"{run}: the gripper {'is empty' if holding else 'holds something'} in the step "
+            f"{predictor.step.name!r}: {hint}."
+        )
+    return predictor
+
+
 def _tell(poses: RankedPoses, rows: int = 5) -> None:
     from rich.table import Table
 
     table = Table("", "energy", "confidence", "x", "y", "z", "approach")
     for index in range(min(rows, len(poses))):
         pose = poses.T_scene_gripper[index]
+        approach = pose[:3, :3] @ poses.gripper.T_gripper_contact[:3, 2]
         table.add_row(
             str(index + 1),
             f"{poses.energy[index]:.3f}",
             f"{poses.confidence[index]:.2f}",
             *(f"{value:.3f}" for value in pose[:3, 3]),
-            " ".join(f"{value:+.2f}" for value in pose[:3, 2]),
+            " ".join(f"{value:+.2f}" for value in approach),
         )
     if poses.found:
         console.print(table)
@@ -258,20 +294,30 @@ def _tell(poses: RankedPoses, rows: int = 5) -> None:
 
 
 def _as_json(
-    model: TrainedModel, poses: RankedPoses, scene: Path, grasp: Path | None
+    model: Predictor, poses: RankedPoses, scene: Path, grasp: Path | None
 ) -> dict[str, object]:
     return {
-        "kind": model.kind,
+        "format": "handful-poses",
+        "version": 1,
+        "step": model.step.name,
+        "action": model.step.action.value,
+        "gripper": model.gripper.name,
         "scene": str(scene),
         "grasp": None if grasp is None else str(grasp),
         "found": poses.found,
         "seconds": round(poses.seconds, 4),
-        "poses": [
-            {"T_scene_gripper": pose.tolist(), "energy": float(e), "confidence": float(c)}
-            for pose, e, c in zip(
-                poses.T_scene_gripper, poses.energy, poses.confidence, strict=True
-            )
-        ],
+        "poses": [_pose_as_json(poses, index) for index in range(len(poses))],
+    }
+
+
+def _pose_as_json(poses: RankedPoses, index: int) -> dict[str, object]:
+    motion = poses.motion(index)
+    return {
+        "T_scene_pre": motion.T_scene_pre.tolist(),
+        "T_scene_gripper": motion.T_scene_gripper.tolist(),
+        "T_scene_retreat": motion.T_scene_retreat.tolist(),
+        "energy": float(poses.energy[index]),
+        "confidence": float(poses.confidence[index]),
     }
 
 

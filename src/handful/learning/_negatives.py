@@ -115,7 +115,7 @@ class LatticeNegatives:
             self.rotations,
             generator,
             dtype=points.dtype,
-            keep=near_points(points, self.reach),
+            mask=near_points(points, self.reach),
         )
 
     def likelihood(

@@ -96,22 +96,24 @@ class RunFolder:
         found = models.get(step) if isinstance(models, dict) else None
         return found if isinstance(found, dict) else {}
 
-    def predictors(self) -> dict[str, Predictor]:
-        """The predictors of all steps, by name.
+    def predictor(self, step: str) -> Predictor:
+        """The predictor of one step.
 
         Raises:
-            FileFormatError: One is missing; the message says which, and how to train it.
+            FileFormatError: It is missing; the message says how to train it.
         """
-        task = self.task
-        for step in task:
-            if not self.model(step.name).is_dir():
-                begun = self.checkpoint(step.name).exists()
-                raise FileFormatError(
-                    f"{self.path}: the step {step.name!r} was "
-                    f"{'not trained to the end' if begun else 'not trained'}: handful train DEMOS "
-                    f"--out {self.path} --step {step.name!r}{' --resume' if begun else ''}"
-                )
-        return {step.name: load_predictor(self.model(step.name)) for step in task}
+        if not self.model(step).is_dir():
+            begun = self.checkpoint(step).exists()
+            raise FileFormatError(
+                f"{self.path}: the step {step!r} was not trained{' to the end' if begun else ''}: "
+                f"handful train DEMOS --out {self.path} --step {step!r}"
+                f"{' --resume' if begun else ''}"
+            )
+        return load_predictor(self.model(step))
+
+    def predictors(self) -> dict[str, Predictor]:
+        """The predictors of all steps, by name."""
+        return {step.name: self.predictor(step.name) for step in self.task}
 
     def note(self, **entries: Any) -> None:
         """Add entries to `run.json`; entries that are objects are merged."""

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from handful.clouds import PointCloud
 from handful.demos import Gripper, TaskStep
-from handful.models import EdfModel, MatchEnergy
+from handful.geometry import pose_apply
+from handful.models import EdfModel, MatchEnergy, QueryPoints
 from handful.policy._confidence import Confidence
 from handful.policy._preparation import Preparation, PreparedClouds
 from handful.policy._ranked import RankedPoses
@@ -67,8 +68,7 @@ class Predictor:
         Args:
             scene: Scene cloud, metres.
             grasp: What the gripper holds, in the frame of `gripper`.
-            own_frames: False leaves the clouds where they are, for pictures: poses are then those
-                of `gripper`.
+            own_frames: False leaves the clouds where they are, for pictures.
         """
         clouds = self.preparation.clouds(scene, grasp, self.gripper, own_frames)
         with torch.no_grad():
@@ -123,6 +123,18 @@ class Predictor:
             energies = torch.cat([energy(some) for some in poses.split(_RATED_AT_ONCE)])
         order = energies.argsort(stable=True)
         return self._ranked(T_scene_gripper[order.numpy()], energies[order], energy, start)
+
+    def queries_of_gripper(self, energy: MatchEnergy) -> QueryPoints:
+        """The query points of an energy in the frame of the gripper that is used, for pictures.
+
+        Args:
+            energy: From `energy` with `own_frames=False`.
+        """
+        T_gripper_trained = torch.from_numpy(np.linalg.inv(self._T_trained_gripper))
+        moved = pose_apply(T_gripper_trained.to(energy.queries.positions), energy.queries.positions)
+        rotation = T_gripper_trained[:3, :3].to(energy.queries.descriptors)
+        turned = energy.types.rotated(energy.queries.descriptors, rotation)
+        return QueryPoints(moved, energy.queries.weights, turned)
 
     def evidence(
         self, energy: MatchEnergy, energies: Float[np.ndarray, "poses"]

@@ -42,7 +42,7 @@ class SearchConfig:
             rotations=self.rotations,
             starts=self.starts,
             refine_steps=self.refine_steps,
-            keep=near_points(scene_points(energy), self.reach),
+            mask=near_points(scene_points(energy), self.reach),
         )
 
     def workspace(self, energy: MatchEnergy) -> Box:
