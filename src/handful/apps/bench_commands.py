@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +19,7 @@ from handful.errors import OptionError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from handful.bench import BenchPlan, EpisodeRecord, Rate, Summary
+    from handful.bench import BenchPlan, EpisodeRecord, Executor, Rate, Summary
 
 console = Console(emoji=False)
 
@@ -52,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     task: Annotated[
-        str, typer.Argument(help="mug, bowl, bottle, or all of them.", show_default=False)
+        str, typer.Argument(help="Name of a task, or all of them.", show_default=False)
     ],
     run: RunFolderOption,
     setup: Annotated[
@@ -70,6 +68,13 @@ def bench(
     samples: Annotated[
         int, typer.Option(min=1, max=10_000, help="Poses that a model is asked for.")
     ] = 100,
+    gripper: Annotated[
+        str,
+        typer.Option(
+            help="Name of the hand that the robot carries; models are retargeted to it.",
+            show_default="the one of the demonstrations, or else simulated",
+        ),
+    ] = "",
     objects: Annotated[
         Path | None,
         typer.Option(help="Folder of meshes (metres, z up) to use as the unseen instances."),
@@ -89,17 +94,20 @@ def bench(
         Path | None, typer.Option("--json", help="Write table and episodes to this file.")
     ] = None,
 ) -> None:
-    """Let trained models pick and place in the simulated world, and count.
+    """Let trained models do a task in the simulated world, and count how often they succeed.
 
     Every episode is stored as it ends. The same command again runs only what is missing; more
     `--episodes` add to those that are there. With the task `all`, the folder holds one run for
-    each task: RUN/mug, RUN/bowl and RUN/bottle.
+    each task: RUN/mug, RUN/bowl and so on.
 
     Example: `handful bench mug --run runs/mug --setup all --episodes 100 --workers 2`
 
+    Example: `handful bench mug --run runs/mug --gripper simulated-long`
+
     Example: `handful bench all --run runs --setup trained,instances,poses,distractors,all`
     """
-    from handful.bench import BenchPlan, Crew, episode_seeds, kind_of_seeds, note_command
+    from handful.bench import BenchPlan, Executor, episode_seeds, kind_of_seeds, note_command
+    from handful.nn import keep_freed_memory
     from handful.sim import TASKS, Setup, task_named
 
     names = sorted(TASKS) if task == ALL else [task_named(task).name]
@@ -108,7 +116,7 @@ def bench(
     plans = [
         BenchPlan(
             run / name if task == ALL else run, name, setups, seeds, policy, objects, samples,
-            stills, videos,
+            stills, videos, gripper,
         )
         for name in names
     ]  # fmt: skip
@@ -118,13 +126,16 @@ def bench(
         f"Episodes of each setup: {episodes}, seeds {seeds[0]} to {seeds[-1]} "
         f"({kind_of_seeds(seeds)})."
     )
+    hands = sorted({plan.hand.name for plan in plans})
+    console.print(f"Hand of the robot: {', '.join(hands)}.")
+    keep_freed_memory()
     records: list[EpisodeRecord] = []
     for plan in plans:
         note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
-        records += run_with_progress(plan, Crew(workers, ray), fresh)
-    rows = show_table(records)
+        records += run_with_progress(plan, Executor(workers, ray), fresh)
+    rows = show_table(records, {plan.task: plan.other_hand for plan in plans})
     if json_file is not None:
-        _write_json(json_file, rows, records)
+        _write_json(json_file, rows, records, {plan.task: plan.hand.name for plan in plans})
     for plan in plans:
         console.print(escape(f"Episodes: {plan.folder}"), soft_wrap=True)
     console.print(escape(f"Next: handful report {shlex.quote(str(run))}"), soft_wrap=True)
@@ -162,13 +173,14 @@ def report(
 # --- progress and tables -----------------------------------------------------------------------
 
 
-def run_with_progress(plan: BenchPlan, crew: object, fresh: bool = False) -> list[EpisodeRecord]:
+def run_with_progress(
+    plan: BenchPlan, executor: Executor, fresh: bool = False
+) -> list[EpisodeRecord]:
     """Run a plan with a progress bar."""
-    from handful.bench import Crew, run_bench
+    from handful.bench import run_bench
 
-    assert isinstance(crew, Crew)
     with _progress(plan.task, len(plan.setups) * len(plan.seeds)) as tell:
-        return run_bench(plan, crew, tell, fresh)
+        return run_bench(plan, executor, tell, fresh)
 
 
 @contextmanager
@@ -197,23 +209,40 @@ def _progress(task: str, total: int) -> Iterator[Callable[[EpisodeRecord, int, i
 
         def tell(record: EpisodeRecord, done: int, of: int) -> None:
             nonlocal good, bad
-            good, bad = good + record.success, bad + (record.counts and not record.success)
+            good, bad = good + record.success, bad + (record.begun and not record.success)
             if not record.success:
-                what = f"{record.setup}, seed {record.seed}: {record.failure.value or 'failed'}"
+                what = f"{record.setup}, seed {record.seed}: {record.outcome}"
                 bar.console.print(escape(f"{record.task}, {what} ({record.reason})"))
             bar.update(line, completed=done, total=of, told=f"{good} succeeded, {bad} failed")
 
         yield tell
 
 
-def show_table(records: Sequence[EpisodeRecord]) -> list[Summary]:
-    """Print a table of success rates for each task, and the reasons of failures."""
-    from handful.bench import table_of
+def show_table(
+    records: Sequence[EpisodeRecord], other_hands: Mapping[str, str] | None = None
+) -> list[Summary]:
+    """Print a table of success rates for each task, and the reasons of failures.
+
+    Args:
+        records: The episodes.
+        other_hands: By the name of the task, the name of the hand that the robot carried if it was
+            not the one of the models.
+
+    Returns:
+        The rows of the tables.
+    """
+    from handful.bench import by_steps, table_of
 
     rows = table_of(records)
+    hands = other_hands or {}
     for task in dict.fromkeys(row.task for row in rows):
-        console.print(_table([row for row in rows if row.task == task], task))
-    console.print("In brackets: the paper. Below each rate: its 95% interval.")
+        title = f"Success: {task}" + (f", hand {hands[task]}" if hands.get(task) else "")
+        for group in by_steps([row for row in rows if row.task == task], lambda row: row):
+            console.print(_table(group, title))
+    console.print(
+        "A step's rate counts among the episodes that came to it. In brackets: the paper. Below "
+        "each rate: its 95% interval."
+    )
     for row in rows:
         for kind, count in row.failures:
             console.print(escape(f"{row.task}, {row.setup}: {count} x {kind}"))
@@ -222,23 +251,25 @@ def show_table(records: Sequence[EpisodeRecord]) -> list[Summary]:
     return rows
 
 
-def _table(rows: Sequence[Summary], task: str) -> Table:
+def _table(rows: Sequence[Summary], title: str) -> Table:
+    """A table of rows whose tasks have the same steps."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=f"Success: {task}", title_justify="left", box=SIMPLE_HEAD)
-    for name in ("setup", "n", "pick", "place", "total", "seconds", "skipped"):
-        table.add_column(name)
+    from handful.bench import joined_seconds, joined_skips, paper_rate
+
+    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
+    for name in ("setup", "n", *rows[0].step_names, "total", "seconds", "skipped"):
+        table.add_column(escape(name))
     for row in rows:
-        paper = row.paper
         table.add_row(
-            row.setup, str(row.total.trials),
-            _rate(row.pick, paper.pick if paper else None),
-            _rate(row.place, paper.place if paper else None),
-            _rate(row.total, paper.total if paper else None),
-            f"{_number(row.pick_seconds, 2)}+{_number(row.place_seconds, 2)}",
-            f"{_number(row.pick_skips, 1)}+{_number(row.place_skips, 1)}",
-        )  # fmt: skip
+            escape(row.setup),
+            str(row.total.trials),
+            *(_rate(step.rate, paper_rate(row, step.name)) for step in row.steps),
+            _rate(row.total, paper_rate(row)),
+            joined_seconds(row, between="+"),
+            joined_skips(row, between="+"),
+        )
     return table
 
 
@@ -250,34 +281,19 @@ def _rate(rate: Rate, paper: float | None) -> str:
     return f"[bold]{rate.value:.2f}[/bold]{beside}\n{low:.2f}-{high:.2f}"
 
 
-def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+def _write_json(
+    path: Path,
+    rows: Sequence[Summary],
+    records: Sequence[EpisodeRecord],
+    hands: Mapping[str, str],
+) -> None:
+    from handful.bench import table_as_json
 
-
-def _write_json(path: Path, rows: Sequence[Summary], records: Sequence[EpisodeRecord]) -> None:
-    content = {
-        "format": "handful-bench",
-        "version": 1,
-        "table": [
-            {
-                **asdict(row),
-                "paper": None if row.paper is None else row.paper._asdict(),
-                **{
-                    name: {**asdict(rate), "rate": rate.value, "interval": rate.interval}
-                    for name, rate in (
-                        ("pick", row.pick), ("place", row.place), ("total", row.total),
-                    )
-                },
-            }
-            for row in rows
-        ],
-        "episodes": [json.loads(record.to_json()) for record in records],
-    }  # fmt: skip
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"{path}: cannot be written: {error.strerror}.") from error
-    atomic_write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    atomic_write_text(path, table_as_json(rows, records, hands))
     console.print(escape(f"Table and episodes: {path}"), soft_wrap=True)
 
 

@@ -6,6 +6,7 @@ from .report import PaperRates as PaperRates
 from .report import Rate as Rate
 from .report import StepSummary as StepSummary
 from .report import Summary as Summary
+from .report import by_steps as by_steps
 from .report import check_sizes as check_sizes
 from .report import curve_of as curve_of
 from .report import curve_run as curve_run

@@ -16,6 +16,7 @@ from ._statistics import StepSummary as StepSummary
 from ._statistics import Summary as Summary
 from ._statistics import summarise as summarise
 from ._statistics import table_of as table_of
+from ._tables import by_steps as by_steps
 from ._tables import joined_seconds as joined_seconds
 from ._tables import joined_skips as joined_skips
 from ._tables import paper_rate as paper_rate

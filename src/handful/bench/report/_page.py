@@ -72,8 +72,8 @@ def _overview(runs: Sequence[RunResults]) -> list[Block]:
         Paragraph(
             "Each episode runs in simulated physics. In each step of the task the robot looks, the "
             "model of the step proposes poses, and the first feasible one is executed. An episode "
-            "succeeds if at its end the targets alone hold the objects for two seconds. The rate of "
-            "a step counts among the episodes that came to it."
+            "succeeds if at its end the targets alone hold the objects for two seconds. The rate "
+            "of a step counts among the episodes that came to it."
         ),
         Cards(tuple(_cards(runs))),
     ]
@@ -81,7 +81,8 @@ def _overview(runs: Sequence[RunResults]) -> list[Block]:
         chart = success_chart(
             [(f"{one.conditions.task}, {one.label}", one.summary) for one in results]
         )
-        blocks += [Picture("success.svg", chart.encode()), *map(_table, by_steps(results))]
+        blocks.append(Picture("success.svg", chart.encode()))
+        blocks += [_table(group) for group in by_steps(results, lambda one: one.summary)]
     looked_at = sorted({result.kind_of_seeds for result in results} - {"evaluation"})
     if looked_at:
         blocks.append(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from handful.bench.report._statistics import Rate, Summary
 from handful.bench.run import EpisodeRecord
@@ -14,19 +14,19 @@ FORMAT = "handful-bench"
 VERSION = 2
 
 
-class _HasSummary(Protocol):
-    @property
-    def summary(self) -> Summary: ...
+_Row = TypeVar("_Row")
 
 
-_Row = TypeVar("_Row", bound=_HasSummary)
+def by_steps(rows: Iterable[_Row], summary: Callable[[_Row], Summary]) -> list[list[_Row]]:
+    """Rows grouped by the steps of their tasks: rows of one group fit under one head.
 
-
-def by_steps(rows: Iterable[_Row]) -> list[list[_Row]]:
-    """Rows grouped by the steps of their tasks: rows of one group fit under one head."""
+    Args:
+        rows: What is to be shown in tables.
+        summary: Gives the summary of a row.
+    """
     groups: dict[tuple[str, ...], list[_Row]] = {}
     for row in rows:
-        groups.setdefault(row.summary.step_names, []).append(row)
+        groups.setdefault(summary(row).step_names, []).append(row)
     return list(groups.values())
 
 
@@ -53,20 +53,19 @@ def number(value: float | None, digits: int) -> str:
 
 
 def table_as_json(
-    rows: Sequence[Summary], records: Sequence[EpisodeRecord], gripper: str = ""
+    rows: Sequence[Summary], records: Sequence[EpisodeRecord], hands: Mapping[str, str]
 ) -> str:
     """Table and episodes as the text of a JSON file.
 
     Args:
         rows: The table.
         records: The episodes.
-        gripper: Name of the hand that the robot carried.
+        hands: Name of the hand that the robot carried, by the name of the task.
     """
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "gripper": gripper,
-        "table": [_row(row) for row in rows],
+        "table": [{**_row(row), "gripper": hands.get(row.task, "")} for row in rows],
         "episodes": [json.loads(record.to_json()) for record in records],
     }
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
