@@ -167,26 +167,43 @@ class DemoSet:
 def _common_task(demonstrations: tuple[Demonstration, ...]) -> Task:
     """The task that all demonstrations are parts of.
 
+    Steps whose order no demonstration shows stand in the order in which they first appear.
+
     Raises:
         DemoError: Two demonstrations contradict each other.
     """
-    steps: list[TaskStep] = []
+    steps: dict[str, TaskStep] = {}
+    before: dict[str, set[str]] = {}
+    order: list[str] = []
     for demonstration in demonstrations:
-        place = 0
+        last: set[str] = set()
         for step in demonstration.task:
-            known = {one.name: index for index, one in enumerate(steps)}
-            at = known.get(step.name)
-            if at is None:
-                steps.insert(place, step)
-                place += 1
-            elif steps[at].action is not step.action or at < place:
+            first = steps.setdefault(step.name, step)
+            before.setdefault(step.name, set()).update(last)
+            last = {step.name}
+            if first.action is not step.action:
                 raise DemoError(
-                    f"demonstration {demonstration.name!r} has the step {step.name!r} with another "
-                    "action or in another order than those before it: a set shows one task."
+                    f"demonstration {demonstration.name!r} has the step {step.name!r} with the "
+                    f"action {step.action.value!r} and those before it with "
+                    f"{first.action.value!r}: a set shows one task."
                 )
-            else:
-                place = at + 1
-    return Task(tuple(steps))
+        order = _in_order(before)
+        if len(order) < len(before):
+            raise DemoError(
+                f"demonstration {demonstration.name!r} has the steps {demonstration.task.names} in "
+                "another order than those before it: a set shows one task."
+            )
+    return Task(tuple(steps[name] for name in order))
+
+
+def _in_order(before: dict[str, set[str]]) -> list[str]:
+    """Names such that each comes after those before it; those in a circle are left out."""
+    order: list[str] = []
+    rest = list(before)
+    while ready := next((name for name in rest if before[name] <= set(order)), None):
+        order.append(ready)
+        rest.remove(ready)
+    return order
 
 
 def _checked_targets(
