@@ -12,18 +12,25 @@ from rich.markup import escape
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
-    from handful.sim import Thing
+    from handful.demos import Gripper
+    from handful.sim import SimTask, Thing
 
 console = Console()
 
 FAILED = 1
 """Exit status of an episode that did not succeed."""
 
-TaskName = Annotated[str, typer.Argument(help="mug, bowl or bottle.", show_default=False)]
+TaskName = Annotated[str, typer.Argument(help="mug, bowl, bottle or tidy.", show_default=False)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Objects = Annotated[
     Path | None,
-    typer.Option(help="Folder of meshes (OBJ, STL, PLY, GLB; metres, z up) to use as objects."),
+    typer.Option(
+        help="Folder of meshes (OBJ, STL, PLY, GLB; metres, z up) to use as objects; for a task of "
+        "several objects a folder with one folder for each kind, for example mug and bowl."
+    ),
+]
+GripperName = Annotated[
+    str, typer.Option(help="The robot's hand: simulated or simulated-long.", show_default=True)
 ]
 VariantName = Annotated[
     str, typer.Option(help="How the oracle picks: default, lowvar, or mixed (rim and handle).")
@@ -46,6 +53,7 @@ def collect(
     seed: Seed = 0,
     variant: VariantName = "default",
     objects: Objects = None,
+    gripper: GripperName = "simulated",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a demonstration folder that is there.")
     ] = False,
@@ -56,13 +64,14 @@ def collect(
     """
     from rich.progress import Progress
 
-    from handful.demos import picture_of_demos, save_demos
+    from handful.demos import save_demos
     from handful.sim import Variant, collect_demos, task_named
+    from handful.viz import picture_of_demos
 
-    chosen, how = task_named(task), Variant.named(variant)
+    chosen, how, hand = task_named(task), Variant.named(variant), simulated_hand(gripper)
     if out.exists() and not overwrite:
         raise OptionError(f"{out}: is there already; give another folder or --overwrite.")
-    things = load_meshes(objects, chosen.name)
+    things = load_objects(objects, chosen)
     failed: list[str] = []
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task(f"{task}: demonstrating", total=demos)
@@ -72,7 +81,7 @@ def collect(
             if reason:
                 failed.append(reason)
 
-        made = collect_demos(chosen, demos, seed, how, things, on_progress=tell)
+        made = collect_demos(chosen, demos, seed, how, things, on_progress=tell, gripper=hand)
     folder = save_demos(made, out, overwrite=overwrite)
     with console.status("Drawing"):
         picture_of_demos(made).save(folder / "demos.png")
@@ -94,6 +103,7 @@ def simulate(
     ] = None,
     variant: VariantName = "default",
     objects: Objects = None,
+    gripper: GripperName = "simulated",
 ) -> None:
     """Run one episode in the simulated world with the task's oracle, and film it.
 
@@ -104,12 +114,13 @@ def simulate(
     from handful.sim import Setup, Variant, film_episode, run_oracle, task_named, write_video
 
     chosen, kind, how = task_named(task), Setup.named(setup), Variant.named(variant)
+    hand = simulated_hand(gripper)
     if video is not None and video.suffix.lower() not in (".mp4", ".gif"):
         raise OptionError(f"{video}: videos are written as .mp4 or .gif.")
-    things = load_meshes(objects, chosen.name)
-    with chosen.reset(seed, kind, things=things) as episode:
-        name = episode.world.item.thing.name
-        console.print(f"Task {task}, setup {kind.value}, seed {seed}, object: {escape(name)}")
+    things = load_objects(objects, chosen)
+    with chosen.reset(seed, kind, things=things, gripper=hand) as episode:
+        names = escape(", ".join(episode.things))
+        console.print(f"Task {task}, setup {kind.value}, seed {seed}, object: {names}")
         if video is None:
             verdict = run_oracle(episode, how)
         else:
@@ -128,19 +139,41 @@ def simulate(
     console.print(f"[bold green]success[/bold green]: {escape(verdict.reason)}")
 
 
-def load_meshes(folder: Path | None, task: str) -> list[Thing] | None:
-    """The usable meshes of a folder; says which are not, and why."""
+def simulated_hand(name: str) -> Gripper:
+    """The hand of that name.
+
+    Raises:
+        HandfulError: There is none, or the simulated arm cannot carry it.
+    """
+    from handful.demos import gripper_named
+    from handful.sim import check_hand
+
+    hand = gripper_named(name)
+    check_hand(hand)
+    return hand
+
+
+def load_objects(folder: Path | None, task: SimTask) -> dict[str, list[Thing]] | None:
+    """The usable meshes of a folder for each object of a task, by kind."""
     if folder is None:
         return None
+    kinds = [part.what.kind for part in task.parts]
+    if len(kinds) == 1:
+        return {kinds[0]: load_meshes(folder, kinds[0])}
+    return {kind: load_meshes(folder / kind, kind) for kind in kinds if (folder / kind).exists()}
+
+
+def load_meshes(folder: Path, kind: str) -> list[Thing]:
+    """The usable meshes of a folder for one kind of object; says which are not, and why."""
     from handful.sim import load_things
 
     with console.status("Reading meshes (each is taken apart once, about a minute)") as status:
         things, refused = load_things(
-            folder, task, lambda name: status.update(f"Reading {escape(name)}")
+            folder, kind, lambda name: status.update(f"Reading {escape(name)}")
         )
     for one in refused:
         console.print(f"[yellow]refused[/yellow] {escape(one.reason)}")
     if not things:
-        raise OptionError(f"{folder}: none of its meshes can be used for the task {task!r}.")
+        raise OptionError(f"{folder}: none of its meshes can be used for the task {kind!r}.")
     console.print(f"{len(things)} of {len(things) + len(refused)} meshes can be used.")
     return things

@@ -1,8 +1,8 @@
-"""The simulated world: a robot, cameras, objects, three tasks and their oracles, in MuJoCo."""
+"""The simulated world: a robot, cameras, objects, tasks and their oracle, in MuJoCo."""
 
 from ._cameras import NO_NOISE as NO_NOISE
 from ._cameras import DepthNoise as DepthNoise
-from ._collect import GRIPPER as GRIPPER
+from ._collect import Recorder as Recorder
 from ._collect import collect_demos as collect_demos
 from ._errors import DivergedError as DivergedError
 from ._errors import MissingExtraError as MissingExtraError
@@ -10,19 +10,27 @@ from ._errors import NoGraphicsError as NoGraphicsError
 from ._errors import ObjectRefusedError as ObjectRefusedError
 from ._errors import SimError as SimError
 from ._film import Film as Film
+from ._film import FilmWatcher as FilmWatcher
 from ._film import film_episode as film_episode
 from ._film import write_video as write_video
-from ._world import Placed as Placed
+from ._hand import SIMULATED as SIMULATED
+from ._hand import check_hand as check_hand
+from ._model import Placed as Placed
 from ._world import World as World
 from .objects import Refused as Refused
 from .objects import Thing as Thing
+from .tasks import SIM_LIMITS as SIM_LIMITS
 from .tasks import TASKS as TASKS
 from .tasks import Episode as Episode
+from .tasks import OraclePredictor as OraclePredictor
+from .tasks import PickAndPlace as PickAndPlace
 from .tasks import Purpose as Purpose
 from .tasks import Setup as Setup
-from .tasks import Task as Task
+from .tasks import SimTask as SimTask
+from .tasks import TaskPart as TaskPart
 from .tasks import Variant as Variant
-from .tasks import Verdict as Verdict
 from .tasks import load_things as load_things
+from .tasks import oracle_pose as oracle_pose
+from .tasks import oracle_predictors as oracle_predictors
 from .tasks import run_oracle as run_oracle
 from .tasks import task_named as task_named

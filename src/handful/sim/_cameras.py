@@ -8,16 +8,21 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from handful.clouds import Box, Intrinsics, PointCloud, RgbdView, cloud_from_rgbd
+from handful.demos import Gripper
 from handful.errors import OptionError
 from handful.render import Camera, look_at
-from handful.sim._arm import GROUP_HAND, GROUP_OBJECT, GROUP_SCENE
-from handful.sim._eye import Eye
+from handful.sim._hand import GROUP_HAND, GROUP_OBJECT, GROUP_SCENE
+from handful.sim._renderer import Renderer
 from handful.sim._world import World
 
 WORKSPACE = Box((-0.3, -0.3, -0.001), (0.3, 0.3, 0.45))
 """What is kept of a scene, in the scene frame, metres."""
-HAND_SPACE = Box((-0.25, -0.25, 0.0), (0.25, 0.25, 0.40))
-"""What is kept of a grasp, in the gripper frame, metres."""
+_BESIDE, _BEYOND = 0.25, 0.255
+"""Metres beside and beyond the contact that are kept of a grasp."""
+_BEFORE_FLANGE = 0.001
+"""Metres: the face at the flange is not kept. In reality the arm hides it."""
+_LOOK_BEYOND = 0.025
+"""Metres beyond the contact: what the cameras around the hand look at."""
 
 
 @dataclass(frozen=True)
@@ -60,45 +65,66 @@ def scene_cameras() -> list[Camera]:
     ]
 
 
-def grasp_cameras() -> list[Camera]:
+def grasp_space(gripper: Gripper) -> Box:
+    """What is kept of a grasp: from the flange to beyond the contact; gripper frame."""
+    x, y, z = gripper.T_gripper_contact[:3, 3].tolist()
+    return Box((x - _BESIDE, y - _BESIDE, _BEFORE_FLANGE), (x + _BESIDE, y + _BESIDE, z + _BEYOND))
+
+
+def grasp_cameras(gripper: Gripper) -> list[Camera]:
     """Around the hand, gripper frame."""
     intrinsics = Intrinsics.from_field_of_view(200, 180, np.deg2rad(42.0))
+    T_gripper_contact = gripper.T_gripper_contact
+    x, y, z = (T_gripper_contact[:3, 3] + _LOOK_BEYOND * T_gripper_contact[:3, 2]).tolist()
+    beside = np.array([x, y, 0.0])
     return [
-        look_at(_around(0.62, 60.0 * n, 35.0 * (-1) ** n, 0.17), (0.0, 0.0, 0.17), intrinsics)
+        look_at(beside + _around(0.62, 60.0 * n, 35.0 * (-1) ** n, z), (x, y, z), intrinsics)
         for n in range(6)
     ]
 
 
 def observe_scene(
-    world: World, eye: Eye, holding: bool, noise: DepthNoise, rng: np.random.Generator
+    world: World, renderer: Renderer, holding: bool, noise: DepthNoise, rng: np.random.Generator
 ) -> PointCloud:
     """What the three cameras see in the workspace; the robot is out of the picture.
 
     Args:
         world: The world.
-        eye: Its eye.
-        holding: The object is in the hand, and so out of the picture too.
+        renderer: Draws it.
+        holding: The object in focus is in the hand, and so out of the picture too.
         noise: Of the cameras.
         rng: For the noise.
     """
     groups = (GROUP_SCENE,) if holding else (GROUP_SCENE, GROUP_OBJECT)
-    views = eye.see(world, scene_cameras(), groups)
+    views = renderer.render(world, scene_cameras(), groups)
     return cloud_from_rgbd(_noisy(views, noise, rng), WORKSPACE)
 
 
 def observe_grasp(
-    world: World, eye: Eye, noise: DepthNoise, rng: np.random.Generator, holding: bool = True
+    world: World,
+    renderer: Renderer,
+    noise: DepthNoise,
+    rng: np.random.Generator,
+    holding: bool = True,
 ) -> PointCloud:
-    """What the six cameras see of the hand and of what it holds; gripper frame."""
-    hand = world.hand_pose
-    local = grasp_cameras()
-    there = [Camera(camera.intrinsics, hand @ camera.T_scene_camera) for camera in local]
+    """What the six cameras see of the hand and of what it holds; gripper frame.
+
+    Args:
+        world: The world.
+        renderer: Draws it.
+        noise: Of the cameras.
+        rng: For the noise.
+        holding: The object in focus is in the hand, and so in the picture.
+    """
+    T_scene_gripper = world.T_scene_gripper
+    local = grasp_cameras(world.gripper)
+    there = [Camera(camera.intrinsics, T_scene_gripper @ camera.T_scene_camera) for camera in local]
     groups = (GROUP_HAND, GROUP_OBJECT) if holding else (GROUP_HAND,)
     views = [
         replace(view, T_scene_camera=camera.T_scene_camera)
-        for view, camera in zip(eye.see(world, there, groups), local, strict=True)
+        for view, camera in zip(renderer.render(world, there, groups), local, strict=True)
     ]
-    return cloud_from_rgbd(_noisy(views, noise, rng), HAND_SPACE)
+    return cloud_from_rgbd(_noisy(views, noise, rng), grasp_space(world.gripper))
 
 
 def _noisy(views: list[RgbdView], noise: DepthNoise, rng: np.random.Generator) -> list[RgbdView]:

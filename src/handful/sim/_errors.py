@@ -25,7 +25,7 @@ class ObjectRefusedError(SimError, ValueError):
 
 
 class DivergedError(SimError):
-    """The physics left the realm of numbers or the object left the room; ends the episode."""
+    """Positions are not finite any more, or an object left the room; ends the episode."""
 
 
 def load_extra(name: str) -> Any:

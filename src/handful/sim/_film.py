@@ -13,12 +13,16 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from handful.clouds import Intrinsics, RgbdView
+from handful.demos import TaskStep
 from handful.errors import OptionError
+from handful.policy import Verdict, Watcher
 from handful.render import Camera, look_at, tile, write_caption
-from handful.sim._arm import GROUP_ARM, GROUP_HAND, GROUP_OBJECT, GROUP_SCENE
 from handful.sim._errors import SimError
+from handful.sim._hand import GROUP_ARM, GROUP_HAND, GROUP_OBJECT, GROUP_SCENE
+from handful.sim._ik import solve
 from handful.sim._world import FRAME_TIME, World
-from handful.sim.tasks import Episode, Variant, Verdict
+from handful.sim.objects import Pose
+from handful.sim.tasks import Episode, Variant, run_oracle
 
 SIZE = (800, 600)
 EVERYTHING = (GROUP_SCENE, GROUP_OBJECT, GROUP_HAND, GROUP_ARM)
@@ -53,7 +57,7 @@ class Film:
         self._episode.world.on_frame = None
 
     def cut(self, caption: str, state: Any | None = None) -> None:
-        """Go to the view that shows object and target best.
+        """Go to the view that shows the object and the target in focus best.
 
         Args:
             caption: What happens next.
@@ -61,9 +65,8 @@ class Film:
         """
         world = self._episode.world
         self._caption = caption
-        spots = [world.item_pose[:3, 3], world.target.pose[:3, 3]]
-        if state is not None:
-            spots = [state.xpos[world.model.body("item").id], world.target.pose[:3, 3]]
+        T_scene_item = world.T_scene_item if state is None else world.T_scene_item_in(state)
+        spots = [T_scene_item[:3, 3], world.target.T_scene_thing[:3, 3]]
         self._focus = np.mean(spots, axis=0) + np.array([0.0, 0.0, 0.06])
         marks = [self._mark(turn, state) for turn in _VIEWS]
         self._camera = self._view(float(_VIEWS[int(np.argmax(marks))]), self._focus, 1)
@@ -89,7 +92,8 @@ class Film:
         self.frames.append(self._picture())
 
     def _picture(self) -> UInt8[np.ndarray, "h w 3"]:
-        view = self._episode.eye.see(self._episode.world, [self._camera], EVERYTHING, pretty=True)
+        episode = self._episode
+        view = episode.renderer.render(episode.world, [self._camera], EVERYTHING, pretty=True)
         image = Image.fromarray(_on_paper(view[0]))
         if self._caption:
             write_caption(image, self._caption)
@@ -98,54 +102,65 @@ class Film:
     def _view(self, turn: float, focus: np.ndarray, shrink: int) -> Camera:
         width, height = SIZE[0] // shrink, SIZE[1] // shrink
         flat = np.array([np.cos(turn), np.sin(turn), 0.0])
-        eye = focus + 0.80 * flat + np.array([0.0, 0.0, 0.40])
-        return look_at(eye, focus, Intrinsics.from_field_of_view(width, height, 0.66))
+        position = focus + 0.80 * flat + np.array([0.0, 0.0, 0.40])
+        return look_at(position, focus, Intrinsics.from_field_of_view(width, height, 0.66))
 
     def _mark(self, turn: float, state: Any | None) -> float:
         """Share of the object that is not hidden from there, and a little of the target's."""
-        camera, eye, world = (
-            self._view(turn, self._focus, 8),
-            self._episode.eye,
-            self._episode.world,
-        )
-        whole = eye.see(world, [camera], EVERYTHING, state=state)[0].depth
+        camera = self._view(turn, self._focus, 8)
+        renderer, world = self._episode.renderer, self._episode.world
+        whole = renderer.render(world, [camera], EVERYTHING, state=state)[0].depth
         total = 0.0
         for group, weight in ((GROUP_OBJECT, 1.0), (GROUP_HAND, 0.5)):
-            alone = eye.see(world, [camera], (group,), state=state)[0].depth
+            alone = renderer.render(world, [camera], (group,), state=state)[0].depth
             there = alone > 0
             shown = there & (np.abs(alone - whole) < 2e-3)
             total += weight * shown.sum() / max(there.sum(), 1)
         return total
 
 
+class FilmWatcher(Watcher):
+    """Films the steps of an episode while they run.
+
+    Args:
+        episode: Fresh from a reset.
+
+    Attributes:
+        film: What is taken.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        super().__init__()
+        self._episode = episode
+        self.film = Film(episode)
+
+    def before(self, step: TaskStep, T_scene_gripper: Pose) -> None:
+        """Choose the view for what will happen, and film it."""
+        episode = self._episode
+        state = _at(episode.world, T_scene_gripper, holding=step.action.holding)
+        self.film.cut(f"{episode.task.name}, {episode.setup.value}: {step.name}", state)
+        if not self.film.stills:
+            self.film.still("start")
+            self.film.hold(0.8)
+        self.film.start()
+
+    def after(self, step: TaskStep, verdict: Verdict) -> None:
+        """Keep a still of what happened; after the last step the film goes on."""
+        self.film.still(step.name if verdict else f"{step.name}: failed")
+        if verdict and step == self._episode.task.task.steps[-1]:
+            self.film.say("only the target may hold an object now: two seconds")
+        else:
+            self.film.stop()
+
+
 def film_episode(episode: Episode, variant: Variant = Variant.DEFAULT) -> tuple[Verdict, Film]:
     """Run the oracle through an episode and film it."""
-    film, task, world = Film(episode), episode.task, episode.world
-    pick = task.oracle_pick(episode, variant=variant)
-    if pick is None:
-        film.cut("no feasible pick")
-        film.still("start")
-        return Verdict(False, "pick: the oracle found no feasible grasp"), film
-    film.cut(f"{task.name}, {episode.setup.value}: pick", _at(world, pick, None))
-    film.still("start")
-    film.hold(0.8)
-    film.start()
-    verdict = episode.pick(pick)
-    film.still("picked" if verdict else "not picked")
+    watcher = FilmWatcher(episode)
+    verdict = run_oracle(episode, variant, watcher)
+    film = watcher.film
     film.stop()
-    if not verdict:
-        return Verdict(False, f"pick: {verdict.reason}"), film
-    place = task.oracle_place(episode, variant=variant)
-    if place is None:
-        return Verdict(False, "place: the oracle found no feasible pose"), film
-    held = np.linalg.inv(world.hand_pose) @ world.item_pose
-    film.cut(f"{task.name}, {episode.setup.value}: place", _at(world, place, held))
-    film.start()
-    verdict = episode.place(place)
-    film.still("placed")
-    film.say("only the target may hold it now: two seconds")
-    verdict = episode.success() if verdict else verdict
-    film.stop()
+    if not film.stills:
+        film.cut("nothing was executed")
     film.say("success" if verdict else f"failed: {verdict.reason}")
     film.still("success" if verdict else "failed")
     film.hold(1.2)
@@ -209,12 +224,12 @@ def _encoder() -> str | None:
         return None
 
 
-def _at(world: World, pose: Any, held: Any | None) -> Any | None:
-    """The world with the hand at a pose, to choose a view for it."""
-    from handful.sim._ik import solve
-
-    joints = solve(pose)
-    return None if joints is None else world.imagine(joints, held=held)
+def _at(world: World, T_scene_gripper: Pose, holding: bool) -> Any | None:
+    """The world with the hand at a pose, to choose a view for it; None if it is out of reach."""
+    joints = solve(T_scene_gripper)
+    if joints is None:
+        return None
+    return world.imagine(joints, T_gripper_item=world.T_gripper_item if holding else None)
 
 
 def _on_paper(view: RgbdView) -> UInt8[np.ndarray, "h w 3"]:

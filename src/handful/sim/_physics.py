@@ -13,29 +13,39 @@ TIMESTEP = 0.002
 
 
 class Role(Enum):
-    """What a body is in the world; decides what it touches."""
+    """What a body is in the world.
+
+    `OBJECT` and `TARGET` are the pair in focus; the objects and targets of all other pairs are
+    `OTHER`. A body touches what its kind touches, in focus or not.
+    """
 
     ROBOT = "robot"
     OBJECT = "object"
     TARGET = "target"
+    OTHER = "other things"
     FURNITURE = "furniture"
     DISTRACTOR = "distractor"
 
 
 _OBJECT, _TARGET, _ROBOT, _FURNITURE = 1, 2, 4, 8
 _JUDGED = 16
+MOST_PAIRS = 16
+"""Each pair has a bit of its own for judging."""
 
 COLLIDE: dict[Role, tuple[int, int]] = {
-    Role.OBJECT: (_OBJECT, _TARGET | _ROBOT | _FURNITURE),
-    Role.TARGET: (_TARGET, _OBJECT | _ROBOT | _JUDGED),
+    Role.OBJECT: (_OBJECT, _OBJECT | _TARGET | _ROBOT | _FURNITURE),
+    Role.TARGET: (_TARGET, _OBJECT | _ROBOT),
     Role.ROBOT: (_ROBOT, _OBJECT | _TARGET | _FURNITURE),
     Role.FURNITURE: (_FURNITURE, _OBJECT | _ROBOT),
     Role.DISTRACTOR: (0, 0),
 }
 """Contact type and affinity (MuJoCo's bit masks); distractors touch nothing, as in the paper."""
 
-JUDGED: tuple[int, int] = (_JUDGED, _TARGET)
-"""Of the object while success is judged: only hanger or tray hold it."""
+
+def judged_bit(pair: int) -> int:
+    """Contact type of an object while success is judged: only its own target has that affinity."""
+    return _JUDGED << pair
+
 
 FRICTION = {
     Role.OBJECT: (0.7, 0.01, 0.0005),
@@ -46,10 +56,10 @@ FRICTION = {
 
 
 def physics() -> Any:
-    """The package `mujoco`, told to pass its warnings to `logging`.
+    """The package `mujoco`, told to pass its warnings to `logging`, for the whole process.
 
-    Otherwise it appends them to a file MUJOCO_LOG.TXT in whatever folder the user is in. A handler
-    that the user has set stays.
+    Otherwise the package appends its warnings to a file MUJOCO_LOG.TXT in the working directory. A
+    handler that the user has set stays.
     """
     mj = load_extra("mujoco")
     if mj.get_mju_user_warning() is None:

@@ -3,117 +3,190 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from handful.sim._arm import (
+from handful.demos import Gripper
+from handful.errors import OptionError
+from handful.sim._arm import HOME, add_arm
+from handful.sim._errors import DivergedError
+from handful.sim._hand import (
     CLOSED_TARGET,
     GROUP_OBJECT,
     GROUP_SCENE,
     GROUP_TOUCH,
-    HOME,
-    OPENING,
-    add_arm,
+    SIMULATED,
+    check_hand,
     finger_setpoint,
     open_hand_points,
 )
-from handful.sim._errors import DivergedError
-from handful.sim._physics import COLLIDE, JUDGED, TIMESTEP, Role, physics, set_up, touch_settings
-from handful.sim.objects import Part, Pose, Thing
+from handful.sim._model import Placed, add_thing, furnish, quat_wxyz_of
+from handful.sim._physics import (
+    COLLIDE,
+    MOST_PAIRS,
+    TIMESTEP,
+    Role,
+    judged_bit,
+    physics,
+    set_up,
+)
+from handful.sim.objects import Pose
 
 ROOM = 1.5
 """Metres: an object farther from the table's middle was thrown away."""
 FRAME_TIME = 1.0 / 25.0
 """Seconds of simulated time between the frames of a video."""
-_HAND = open_hand_points()
-TABLE_HALF = 0.4
-TABLE_GREY = (0.36, 0.36, 0.38, 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """A thing and where it is: T_scene_thing."""
-
-    thing: Thing
-    pose: Pose
 
 
 class World:
-    """The robot, a table, one object that moves, one target, and what else stands around."""
+    """The robot, a table, pairs of an object and its target, and what else stands around.
+
+    One pair is in focus (`focus`): `item`, `target`, `T_scene_item` and the roles `OBJECT` and
+    `TARGET` are of that pair. The first world of a process passes MuJoCo's warnings to `logging`,
+    for the whole process.
+
+    Attributes:
+        items: The objects, and where they are at the beginning.
+        targets: Their hangers and trays, in the same order; they do not move.
+        supports: Blocks that carry objects; they do not move.
+        gripper: The hand.
+        on_frame: Called whenever simulated time has gone on by `FRAME_TIME`.
+    """
 
     def __init__(
         self,
-        item: Placed,
-        target: Placed,
+        items: Sequence[Placed],
+        targets: Sequence[Placed],
         supports: Sequence[Placed] = (),
         distractors: Sequence[Placed] = (),
+        gripper: Gripper = SIMULATED,
     ) -> None:
         """Build the model; the arm is at home with open fingers.
 
         Args:
-            item: The object to pick and place.
-            target: Hanger or tray; does not move.
-            supports: Blocks that carry the object; do not move.
+            items: The objects to pick and place; one or more.
+            targets: Hanger or tray of each.
+            supports: Blocks that carry objects.
             distractors: Only seen.
+            gripper: The hand; see `check_hand`.
+
+        Raises:
+            OptionError: Numbers of objects and targets differ, or the hand cannot be simulated.
         """
+        if len(items) != len(targets) or not 1 <= len(items) <= MOST_PAIRS:
+            raise OptionError(
+                f"a world with {len(items)} objects and {len(targets)} targets: need a target for "
+                f"each object, 1 to {MOST_PAIRS} pairs."
+            )
+        check_hand(gripper)
         self._mj = physics()
-        self.item, self.target, self.supports = item, target, tuple(supports)
-        spec = self._mj.MjSpec()
-        set_up(spec, self._mj)
-        _furnish(self._mj, spec)
-        add_arm(spec, COLLIDE[Role.ROBOT])
-        _add_thing(self._mj, spec, target, "target", Role.TARGET)
-        for number, support in enumerate(supports):
-            _add_thing(self._mj, spec, support, f"support{number}", Role.FURNITURE)
-        for number, distractor in enumerate(distractors):
-            _add_thing(self._mj, spec, distractor, f"distractor{number}", Role.DISTRACTOR)
-        _add_thing(self._mj, spec, item, "item", Role.OBJECT, moves=True)
-        self.model: Any = spec.compile()
+        self.items, self.targets = tuple(items), tuple(targets)
+        self.supports, self.gripper = tuple(supports), gripper
+        self._hand_points = open_hand_points(gripper)
+        self.model: Any = self._build(distractors).compile()
         self.data: Any = self._mj.MjData(self.model)
         self._probe: Any = self._mj.MjData(self.model)
         self._hand = self.model.body("hand").id
-        self._item = self.model.body("item").id
-        self._item_q = int(self.model.joint("item").qposadr[0])
-        self._item_v = int(self.model.joint("item").dofadr[0])
-        self._roles = np.array([self._role(geom) for geom in range(self.model.ngeom)])
+        names = [f"item{pair}" for pair in range(len(items))]
+        self._bodies = [int(self.model.body(name).id) for name in names]
+        self._qpos = [int(self.model.joint(name).qposadr[0]) for name in names]
+        self._dofs = [int(self.model.joint(name).dofadr[0]) for name in names]
+        self._owners = [self._owner(geom) for geom in range(self.model.ngeom)]
         self.on_frame: Callable[[], None] | None = None
         self._next_frame = 0.0
+        self._focus = -1
+        self.focus(0)
         self.reset()
 
+    def _build(self, distractors: Sequence[Placed]) -> Any:
+        spec = self._mj.MjSpec()
+        set_up(spec, self._mj)
+        furnish(self._mj, spec)
+        add_arm(spec, COLLIDE[Role.ROBOT], self.gripper)
+        for pair, target in enumerate(self.targets):
+            add_thing(self._mj, spec, target, f"target{pair}", Role.TARGET, pair)
+        for number, support in enumerate(self.supports):
+            add_thing(self._mj, spec, support, f"support{number}", Role.FURNITURE)
+        for number, distractor in enumerate(distractors):
+            add_thing(self._mj, spec, distractor, f"distractor{number}", Role.DISTRACTOR)
+        for pair, item in enumerate(self.items):
+            add_thing(self._mj, spec, item, f"item{pair}", Role.OBJECT, pair)
+        return spec
+
     def reset(self) -> None:
-        """Everything as at the beginning."""
+        """Everything as at the beginning, but for the focus."""
         self._mj.mj_resetData(self.model, self.data)
         self.data.qpos[:7] = HOME
-        self.data.qpos[7:9] = OPENING / 2
+        self.data.qpos[7:9] = self.gripper.opening / 2
         self.data.ctrl[:7] = HOME
-        self.data.ctrl[7] = finger_setpoint(OPENING)
-        self._write_item(self.data, self.item.pose)
+        self.data.ctrl[7] = finger_setpoint(self.gripper.opening)
+        for pair, item in enumerate(self.items):
+            self._write_item(self.data, item.T_scene_thing, pair)
         self._mj.mj_forward(self.model, self.data)
+
+    def focus(self, pair: int) -> None:
+        """Turn to another pair of object and target.
+
+        Only the object in focus is drawn in the group of the object; the others are drawn with the
+        scene.
+        """
+        if not 0 <= pair < len(self.items):
+            raise OptionError(f"pair {pair}: this world has pairs 0 to {len(self.items) - 1}.")
+        if pair == self._focus:
+            return
+        self._focus = pair
+        self._roles = np.array([_role(owner, pair).value for owner in self._owners])
+        for geom, (kind, number) in enumerate(self._owners):
+            if kind == "item" and self.model.geom_group[geom] != GROUP_TOUCH:
+                self.model.geom_group[geom] = GROUP_OBJECT if number == pair else GROUP_SCENE
+
+    @property
+    def in_focus(self) -> int:
+        """The number of the pair in focus."""
+        return self._focus
 
     # --- looking ---------------------------------------------------------------------------
 
     @property
-    def hand_pose(self) -> Pose:
-        """T_scene_gripper."""
+    def item(self) -> Placed:
+        """The object in focus, and where it was at the beginning."""
+        return self.items[self._focus]
+
+    @property
+    def target(self) -> Placed:
+        """The target in focus."""
+        return self.targets[self._focus]
+
+    @property
+    def T_scene_gripper(self) -> Pose:
+        """Where the hand is."""
         return self._body_pose(self._hand)
 
     @property
-    def item_pose(self) -> Pose:
-        """T_scene_item."""
+    def T_scene_item(self) -> Pose:
+        """Where the object in focus is."""
         return self._body_pose(self._item)
 
     @property
+    def T_gripper_item(self) -> Pose:
+        """The object in focus, seen from the hand."""
+        return np.linalg.inv(self.T_scene_gripper) @ self.T_scene_item
+
+    @property
     def item_height(self) -> float:
-        """Of the object's centre of mass, metres."""
+        """Of the centre of mass of the object in focus, metres."""
         return float(self.data.xipos[self._item][2])
 
     @property
     def item_speed(self) -> float:
-        """Of the object's origin, metres per second."""
+        """Of the origin of the object in focus, metres per second."""
         return float(np.linalg.norm(self.data.qvel[self._item_v : self._item_v + 3]))
+
+    def T_scene_item_in(self, data: Any) -> Pose:
+        """Where the object in focus is in another state, from `imagine`."""
+        return self._body_pose(self._item, data)
 
     @property
     def joints(self) -> Float[np.ndarray, "7"]:
@@ -130,7 +203,7 @@ class World:
 
         Args:
             one: A role.
-            other: Another role.
+            other: Another role, or the same.
             deeper: Depth of penetration that is still forgiven.
             data: Another state of the same model; the present one if not given.
         """
@@ -145,11 +218,12 @@ class World:
 
     def hand_in_furniture(self, pose: Pose) -> bool:
         """Whether an open hand at T_scene_gripper is surely in table or support; quick."""
-        points = _HAND @ pose[:3, :3].T + pose[:3, 3]
+        points = self._hand_points @ pose[:3, :3].T + pose[:3, 3]
         if points[:, 2].min() < -1e-4:
             return True
         for support in self.supports:
-            local = (points - support.pose[:3, 3]) @ support.pose[:3, :3]
+            base = support.T_scene_thing
+            local = (points - base[:3, 3]) @ base[:3, :3]
             low, high = support.thing.bounds
             if ((local > low + 1e-4) & (local < high - 1e-4)).all(axis=1).any():
                 return True
@@ -159,16 +233,16 @@ class World:
         self,
         joints: Float[np.ndarray, "7"],
         gap: float | None = None,
-        held: Pose | None = None,
-        item: Pose | None = None,
+        T_gripper_item: Pose | None = None,
+        T_scene_item: Pose | None = None,
     ) -> Any:
         """The state, contacts included, with arm or object elsewhere; the world itself stays.
 
         Args:
             joints: Angles of the arm.
             gap: Distance between the fingers, metres; as now if not given.
-            held: T_gripper_item of an object that goes with the hand; it stays if not given.
-            item: T_scene_item of an object that is put elsewhere.
+            T_gripper_item: Where the object in focus goes with the hand; it stays if not given.
+            T_scene_item: Where the object in focus is put instead.
         """
         probe = self._probe
         probe.qpos[:] = self.data.qpos
@@ -176,24 +250,25 @@ class World:
         probe.qpos[:7] = joints
         if gap is not None:
             probe.qpos[7:9] = gap / 2
-        if held is not None:
+        if T_gripper_item is not None:
             self._mj.mj_kinematics(self.model, probe)
-            self._write_item(probe, self._body_pose(self._hand, probe) @ held)
-        if item is not None:
-            self._write_item(probe, item)
+            self._write_item(probe, self._body_pose(self._hand, probe) @ T_gripper_item)
+        if T_scene_item is not None:
+            self._write_item(probe, T_scene_item)
         self._mj.mj_fwdPosition(self.model, probe)
         return probe
 
-    def rehearse(self, item: Pose, seconds: float) -> Pose | None:
-        """Where the object comes to if it is let go at T_scene_item; the world itself stays.
+    def rehearse(self, T_scene_item: Pose, seconds: float) -> Pose | None:
+        """Where the object in focus comes to if it is let go at a pose; the world itself stays.
 
         The robot is at home and touches nothing.
 
         Returns:
             T_scene_item after that time, or None if the target does not hold the object then.
         """
-        state = self.imagine(HOME, OPENING, item=item)
-        state.ctrl[:7], state.ctrl[7] = HOME, finger_setpoint(OPENING)
+        opening = self.gripper.opening
+        state = self.imagine(HOME, opening, T_scene_item=T_scene_item)
+        state.ctrl[:7], state.ctrl[7] = HOME, finger_setpoint(opening)
         state.qacc_warmstart[:] = 0.0
         self._mj.mj_step(self.model, state, round(seconds / TIMESTEP))
         if not np.isfinite(state.qpos).all() or not self.touching(
@@ -202,13 +277,18 @@ class World:
             return None
         return self._body_pose(self._item, state)
 
+    @property
+    def state(self) -> Float[np.ndarray, "positions"]:
+        """All positions: arm, fingers and objects; for `restore`."""
+        return self.data.qpos.copy()
+
     # --- moving ----------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
         """Let time pass with the motors as they are.
 
         Raises:
-            DivergedError: The state is not finite, or the object left the room.
+            DivergedError: The state is not finite, or an object left the room.
         """
         left = max(1, round(seconds / TIMESTEP))
         while left:
@@ -242,49 +322,61 @@ class World:
 
     def open_fingers(self, seconds: float = 0.3) -> None:
         """Open all the way, evenly: letting go must not fling the object."""
-        start, end = float(self.data.qpos[7]), finger_setpoint(OPENING)
+        start, end = float(self.data.qpos[7]), finger_setpoint(self.gripper.opening)
         for share in np.linspace(0.0, 1.0, 20):
             self.data.ctrl[7] = start + share * (end - start)
             self.advance(seconds / 20)
 
     def teleport(self, joints: Float[np.ndarray, "7"], holding: bool) -> None:
-        """Put the arm elsewhere at once; what it holds goes with it. All speeds become zero."""
-        held = np.linalg.inv(self.hand_pose) @ self.item_pose
+        """Put the arm elsewhere at once. All speeds become zero.
+
+        Args:
+            joints: Angles of the arm.
+            holding: The object in focus goes with the hand.
+        """
+        T_gripper_item = self.T_gripper_item
         self.data.qpos[:7] = joints
         self.data.ctrl[:7] = joints
         self.data.qvel[:] = 0.0
         self._mj.mj_kinematics(self.model, self.data)
         if holding:
-            self._write_item(self.data, self.hand_pose @ held)
+            self._write_item(self.data, self.T_scene_gripper @ T_gripper_item)
         self._mj.mj_forward(self.model, self.data)
 
     def weld(self, on: bool) -> None:
-        """Fix the object to the hand as it is now, or free it (the paper's way of carrying)."""
-        number = self.model.equality("carry").id
-        relative = np.linalg.inv(self.hand_pose) @ self.item_pose
+        """Fix the object in focus to the hand as it is now, or free it (the paper's carrying)."""
+        number = self.model.equality(f"carry_item{self._focus}").id
+        T_gripper_item = self.T_gripper_item
         self.model.eq_data[number, :3] = 0.0
-        self.model.eq_data[number, 3:6] = relative[:3, 3]
-        self.model.eq_data[number, 6:10] = self._quaternion(relative)
+        self.model.eq_data[number, 3:6] = T_gripper_item[:3, 3]
+        self.model.eq_data[number, 6:10] = quat_wxyz_of(self._mj, T_gripper_item)
         self.data.eq_active[number] = int(on)
 
-    def put_item(self, pose: Pose) -> None:
-        """Put the object somewhere, at rest."""
-        self._write_item(self.data, pose)
+    def put_item(self, T_scene_item: Pose) -> None:
+        """Put the object in focus somewhere, at rest."""
+        self._write_item(self.data, T_scene_item)
         self.data.qvel[self._item_v : self._item_v + 6] = 0.0
         self._mj.mj_forward(self.model, self.data)
 
+    def restore(self, state: Float[np.ndarray, "positions"]) -> None:
+        """Put everything where it was, at rest."""
+        self.data.qpos[:] = state
+        self.data.qvel[:] = 0.0
+        self._mj.mj_forward(self.model, self.data)
+
     def calm(self, seconds: float) -> None:
-        """Let the object come to rest, with much of its speed taken away on the way."""
+        """Let the objects come to rest, with much of their speed taken away on the way."""
         for _ in range(max(1, round(seconds / 0.02))):
             self.advance(0.02)
-            self.data.qvel[self._item_v : self._item_v + 6] *= 0.85
+            for dof in self._dofs:
+                self.data.qvel[dof : dof + 6] *= 0.85
 
     def judge_alone(self) -> None:
-        """From now on the object touches nothing but the target."""
-        mine = self._roles == Role.OBJECT.value
-        touches = mine & (self.model.geom_contype > 0)
-        self.model.geom_contype[touches] = JUDGED[0]
-        self.model.geom_conaffinity[touches] = JUDGED[1]
+        """From now on every object touches nothing but its own target."""
+        for geom, (kind, pair) in enumerate(self._owners):
+            if kind == "item" and self.model.geom_contype[geom] > 0:
+                self.model.geom_contype[geom] = judged_bit(pair)
+                self.model.geom_conaffinity[geom] = 0
 
     # --- details ---------------------------------------------------------------------------
 
@@ -292,20 +384,26 @@ class World:
         qpos = self.data.qpos
         if not np.isfinite(qpos).all() or not np.isfinite(self.data.qvel).all():
             raise DivergedError("the physics diverged: positions or speeds are not finite.")
-        spot = qpos[self._item_q : self._item_q + 3]
-        if np.abs(spot[:2]).max() > ROOM or spot[2] > ROOM:
-            raise DivergedError(
-                f"the object was thrown away: it is at {np.round(spot, 2).tolist()} m."
-            )
+        for start, item in zip(self._qpos, self.items, strict=True):
+            spot = qpos[start : start + 3]
+            if np.abs(spot[:2]).max() > ROOM or spot[2] > ROOM:
+                raise DivergedError(
+                    f"the {item.thing.name} was thrown away: it is at "
+                    f"{np.round(spot, 2).tolist()} m."
+                )
 
-    def _write_item(self, data: Any, pose: Pose) -> None:
-        data.qpos[self._item_q : self._item_q + 3] = pose[:3, 3]
-        data.qpos[self._item_q + 3 : self._item_q + 7] = self._quaternion(pose)
+    @property
+    def _item(self) -> int:
+        return self._bodies[self._focus]
 
-    def _quaternion(self, pose: Pose) -> Float[np.ndarray, "4"]:
-        quat_wxyz = np.zeros(4)
-        self._mj.mju_mat2Quat(quat_wxyz, np.ascontiguousarray(pose[:3, :3]).reshape(9))
-        return quat_wxyz
+    @property
+    def _item_v(self) -> int:
+        return self._dofs[self._focus]
+
+    def _write_item(self, data: Any, T_scene_item: Pose, pair: int | None = None) -> None:
+        start = self._qpos[self._focus if pair is None else pair]
+        data.qpos[start : start + 3] = T_scene_item[:3, 3]
+        data.qpos[start + 3 : start + 7] = quat_wxyz_of(self._mj, T_scene_item)
 
     def _body_pose(self, body: int, data: Any = None) -> Pose:
         state = self.data if data is None else data
@@ -314,81 +412,21 @@ class World:
         pose[:3, 3] = state.xpos[body]
         return pose
 
-    def _role(self, geom: int) -> str:
-        body = self.model.body(self.model.geom_bodyid[geom]).name
-        if body == "item":
-            return Role.OBJECT.value
-        if body == "target":
-            return Role.TARGET.value
-        if body.startswith("distractor"):
-            return Role.DISTRACTOR.value
-        furniture = body == "world" or body.startswith("support")
-        return Role.FURNITURE.value if furniture else Role.ROBOT.value
+    def _owner(self, geom: int) -> tuple[str, int]:
+        """Kind and number of the body that a geom belongs to."""
+        name = self.model.body(self.model.geom_bodyid[geom]).name
+        for kind in ("item", "target", "support", "distractor"):
+            if name.startswith(kind):
+                return kind, int(name.removeprefix(kind))
+        return ("room" if name == "world" else "robot"), 0
 
 
-def _furnish(mj: Any, spec: Any) -> None:
-    """Lights, the room's floor, and a table whose top is z = 0."""
-    spec.visual.headlight.ambient = [0.42, 0.42, 0.42]
-    spec.visual.headlight.diffuse = [0.38, 0.38, 0.38]
-    spec.visual.headlight.specular = [0.05, 0.05, 0.05]
-    spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 960
-    room = spec.worldbody
-    room.add_light(
-        pos=[0.5, -0.8, 2.0], dir=[-0.25, 0.4, -0.9], diffuse=[0.45, 0.45, 0.45],
-        type=mj.mjtLightType.mjLIGHT_DIRECTIONAL, castshadow=True,
-    )  # fmt: skip
-    room.add_geom(
-        type=mj.mjtGeom.mjGEOM_PLANE, size=[2, 2, 0.1], pos=[0, 0, 0], group=GROUP_TOUCH,
-        name="table", **touch_settings(Role.FURNITURE),
-    )  # fmt: skip
-    room.add_geom(
-        type=mj.mjtGeom.mjGEOM_BOX, size=[TABLE_HALF + 0.1, TABLE_HALF, 0.02],
-        pos=[-0.1, 0, -0.02], rgba=TABLE_GREY, group=GROUP_SCENE, contype=0, conaffinity=0,
-    )  # fmt: skip
-
-
-def _add_thing(
-    mj: Any, spec: Any, placed: Placed, name: str, role: Role, moves: bool = False
-) -> None:
-    quat_wxyz = np.zeros(4)
-    mj.mju_mat2Quat(quat_wxyz, np.ascontiguousarray(placed.pose[:3, :3]).reshape(9))
-    body = spec.worldbody.add_body(name=name, pos=placed.pose[:3, 3], quat=quat_wxyz)
-    if moves:
-        body.add_freejoint(name=name)
-        carry = spec.add_equality(type=mj.mjtEq.mjEQ_WELD, name1="hand", name2=name, name="carry")
-        carry.objtype = mj.mjtObj.mjOBJ_BODY
-        carry.active = False
-    group = GROUP_OBJECT if role is Role.OBJECT else GROUP_SCENE
-    for number, mesh in enumerate(placed.thing.meshes):
-        label = f"{name}_look{number}"
-        spec.add_mesh(
-            name=label, uservert=mesh.vertices.reshape(-1).astype(np.float32),
-            userface=mesh.faces.reshape(-1).astype(np.int32),
-            inertia=mj.mjtMeshInertia.mjMESH_INERTIA_SHELL,
-        )  # fmt: skip
-        body.add_geom(
-            type=mj.mjtGeom.mjGEOM_MESH, meshname=label, rgba=[*mesh.color, 1.0], group=group,
-            contype=0, conaffinity=0, mass=0.0,
-        )  # fmt: skip
-    if role is Role.DISTRACTOR:
-        return
-    volume = sum(part.volume for part in placed.thing.parts)
-    for number, part in enumerate(placed.thing.parts):
-        mass = placed.thing.mass * part.volume / volume
-        _add_part(mj, spec, body, part, f"{name}_part{number}", role, mass)
-
-
-def _add_part(
-    mj: Any, spec: Any, body: Any, part: Part, name: str, role: Role, mass: float
-) -> None:
-    quat_wxyz = np.zeros(4)
-    mj.mju_mat2Quat(quat_wxyz, np.ascontiguousarray(part.pose[:3, :3]).reshape(9))
-    more: dict[str, Any] = {"size": [*part.size, 0.0, 0.0][:3]}
-    kind = "mesh" if part.kind == "convex" else part.kind
-    if part.vertices is not None:
-        spec.add_mesh(name=name, uservert=part.vertices.reshape(-1).astype(np.float32))
-        more = {"meshname": name}
-    body.add_geom(
-        type=getattr(mj.mjtGeom, f"mjGEOM_{kind.upper()}"), pos=part.pose[:3, 3], quat=quat_wxyz,
-        group=GROUP_TOUCH, mass=mass, **more, **touch_settings(role),
-    )  # fmt: skip
+def _role(owner: tuple[str, int], focus: int) -> Role:
+    kind, number = owner
+    if kind in ("item", "target"):
+        if number != focus:
+            return Role.OTHER
+        return Role.OBJECT if kind == "item" else Role.TARGET
+    if kind == "distractor":
+        return Role.DISTRACTOR
+    return Role.ROBOT if kind == "robot" else Role.FURNITURE

@@ -1,15 +1,20 @@
-"""The tasks of the protocol, one file each, behind one small interface."""
+"""The tasks of the protocol, their episodes, and their oracle."""
 
-from ._bottle import BottleTask as BottleTask
-from ._bowl import BowlTask as BowlTask
-from ._bring import load_things as load_things
+from ._bottle import BottleOnTray as BottleOnTray
+from ._bowl import BowlOnTray as BowlOnTray
 from ._episode import Episode as Episode
-from ._mug import MugTask as MugTask
+from ._mug import MugOnHanger as MugOnHanger
+from ._oracle import SIM_LIMITS as SIM_LIMITS
+from ._oracle import OraclePredictor as OraclePredictor
+from ._oracle import oracle_pose as oracle_pose
+from ._oracle import oracle_predictors as oracle_predictors
+from ._oracle import run_oracle as run_oracle
+from ._pick_and_place import PickAndPlace as PickAndPlace
 from ._registry import TASKS as TASKS
 from ._registry import task_named as task_named
-from ._task import Task as Task
-from ._task import run_oracle as run_oracle
+from ._sim_task import SimTask as SimTask
+from ._sim_task import TaskPart as TaskPart
 from ._types import Purpose as Purpose
 from ._types import Setup as Setup
 from ._types import Variant as Variant
-from ._types import Verdict as Verdict
+from ._user_objects import load_things as load_things

@@ -10,15 +10,14 @@ import numpy as np
 from handful.sim._errors import ObjectRefusedError
 from handful.sim.objects import DEFAULT_BOTTLES, UNSEEN_BOTTLES, Pose, Thing
 from handful.sim.tasks._grasps import neck_grasps
-from handful.sim.tasks._tray import TrayTask
+from handful.sim.tasks._tray import OnTray
 from handful.sim.tasks._types import Variant
 
 
-class BottleTask(TrayTask):
-    """The paper's bottle pick-and-place task."""
+class BottleOnTray(OnTray):
+    """A bottle goes on a tray, as in the paper."""
 
-    name = "bottle"
-    description = "Place a bottle upright on a tray (handful's simulated world)."
+    kind = "bottle"
 
     def trained_things(self) -> Sequence[Thing]:
         """Five bottles."""

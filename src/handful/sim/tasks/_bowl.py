@@ -10,15 +10,14 @@ import numpy as np
 from handful.sim._errors import ObjectRefusedError
 from handful.sim.objects import DEFAULT_BOWL, UNSEEN_BOWLS, Pose, Thing
 from handful.sim.tasks._grasps import rim_grasps
-from handful.sim.tasks._tray import TrayTask
+from handful.sim.tasks._tray import OnTray
 from handful.sim.tasks._types import Variant
 
 
-class BowlTask(TrayTask):
-    """The paper's bowl pick-and-place task."""
+class BowlOnTray(OnTray):
+    """A bowl goes on a tray, as in the paper."""
 
-    name = "bowl"
-    description = "Place a bowl on a tray (handful's simulated world)."
+    kind = "bowl"
 
     def trained_things(self) -> Sequence[Thing]:
         """One bowl."""

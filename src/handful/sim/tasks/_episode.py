@@ -1,52 +1,49 @@
-"""One episode: observe, pick, observe, place, judge. A policy and an oracle drive it alike."""
+"""One episode: a simulated robot in front of a scene, and a judge of what it did there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from scipy.spatial import cKDTree
 
 from handful.clouds import PointCloud
-from handful.errors import GeometryError, OptionError, unknown_name_message
+from handful.demos import Gripper, TaskStep
+from handful.errors import GeometryError
 from handful.geometry import check_pose
-from handful.sim._arm import HOME, OPENING
+from handful.policy import Motion, Verdict
 from handful.sim._cameras import NO_NOISE, DepthNoise, observe_grasp, observe_scene
 from handful.sim._errors import DivergedError
-from handful.sim._eye import Eye
-from handful.sim._ik import Joints, plan
+from handful.sim._hand import TIP_BEYOND_CONTACT
 from handful.sim._physics import Role
+from handful.sim._renderer import Renderer
 from handful.sim._world import World
 from handful.sim.objects import Pose
-from handful.sim.tasks._types import Setup, Verdict
+from handful.sim.tasks._checks import LIFT, MotionChecks
+from handful.sim.tasks._types import Setup
 
 if TYPE_CHECKING:
-    from handful.sim.tasks._task import Task
+    from handful.sim.tasks._sim_task import SimTask
 
-BACK_OFF = 0.03
-"""Metres between pre-grasp and grasp (along the approach) and pre-place and place (above)."""
-LIFT = 0.20
-RETRACT = 0.10
 JUDGE_TIME = 2.0
-"""Seconds that the target must hold the object, all other contacts switched off."""
+"""Seconds that the targets must hold the objects, all other contacts switched off."""
 
-_HIT = 2e-4
-"""Metres of penetration that count as a collision of the hand. Nearly none: a finger that would
-only graze a block at its goal may still run head-on into the block's edge on the way there."""
-_GRAZE = 1e-3
-"""The same between an open hand and the object that it will take; and for the oracle's goals."""
-_BRUSH = 2.5e-3
-"""The same between a held object, which can give way, and the target on the way."""
-_REST = 4e-3
-"""The same where the object will rest."""
+_LYING = 0.7
+"""An object whose axis has less than this cosine with upwards lies."""
+_NEAR_OBJECT = 0.03
+"""Metres between finger tips and object; a hand farther off went to something else."""
+_NEAR_TARGET = 0.05
+"""Metres between the rims of object and target, seen from above; the same for a place."""
 
 
 @dataclass(eq=False)
 class Episode:
-    """A world and what has happened in it so far.
+    """A world, and what has happened in it so far. It is a `handful.policy.Robot`.
+
+    The name of a step says which pair of object and target it is about; `reach` and `execute`
+    turn the world's focus to that pair.
 
     Attributes:
         task: What is to be done.
@@ -55,49 +52,73 @@ class Episode:
         world: The physics; oracles look into it, policies must not.
         rng: For everything random after the reset.
         noise: Of the depth cameras.
-        fixed_carry: Hold the object by a constraint while carrying, as the paper did.
-        holding: Whether the hand holds the object.
+        fixed_carry: Hold an object by a constraint while carrying, as the paper did.
         rejected: Why the layouts that the reset drew before this one were thrown away.
-        known_pick: A pick that the reset found; the episode can be solved from there.
-        known_goal: T_scene_item that the oracle had in mind when it chose its last pick.
+        held: The number of the pair whose object is in the hand; None if the hand is empty.
+        known_picks: A pick for each pair that the reset found; the episode can be solved so.
+        known_goals: T_scene_item that the oracle had in mind when it chose its last pick, by pair.
+        things: Names of the objects.
+        lying: Whether an object lay when the episode began.
     """
 
-    task: Task
+    task: SimTask
     setup: Setup
     seed: int
     world: World
     rng: np.random.Generator
     noise: DepthNoise = NO_NOISE
     fixed_carry: bool = False
-    holding: bool = False
     rejected: tuple[str, ...] = ()
-    known_pick: Pose | None = None
-    known_goal: Pose | None = None
-    _eye: Eye | None = None
-    _plans: dict[tuple[str, bytes], list[Joints] | None] = field(default_factory=dict)
+    held: int | None = None
+    known_picks: dict[int, Pose] = field(default_factory=dict)
+    known_goals: dict[int, Pose] = field(default_factory=dict)
+    things: tuple[str, ...] = field(init=False)
+    lying: bool = field(init=False)
+    checks: MotionChecks = field(init=False, repr=False)
+    _renderer: Renderer | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.checks = MotionChecks(self.world)
+        self.things = tuple(item.thing.name for item in self.world.items)
+        self.lying = False
+        for pair in reversed(range(len(self.things))):
+            self.world.focus(pair)
+            self.lying |= bool(abs(self.world.T_scene_item[2, 2]) < _LYING)
 
     # --- observing -------------------------------------------------------------------------
 
     @property
-    def eye(self) -> Eye:
+    def gripper(self) -> Gripper:
+        """The hand."""
+        return self.world.gripper
+
+    @property
+    def holding(self) -> bool:
+        """Whether the hand holds an object."""
+        return self.held is not None
+
+    @property
+    def renderer(self) -> Renderer:
         """Draws this world."""
-        if self._eye is None:
-            self._eye = Eye(self.world)
-        return self._eye
+        if self._renderer is None:
+            self._renderer = Renderer(self.world)
+        return self._renderer
 
     def observe_scene(self) -> PointCloud:
-        """The scene cloud X; neither the robot nor a held object is in it."""
-        return observe_scene(self.world, self.eye, self.holding, self.noise, self.rng)
+        """The scene cloud X; neither the robot nor what it holds is in it."""
+        self._focus_on_held()
+        return observe_scene(self.world, self.renderer, self.holding, self.noise, self.rng)
 
     def observe_grasp(self) -> PointCloud:
         """The grasp cloud Y: the hand and what it holds, in the gripper frame."""
-        return observe_grasp(self.world, self.eye, self.noise, self.rng, self.holding)
+        self._focus_on_held()
+        return observe_grasp(self.world, self.renderer, self.noise, self.rng, self.holding)
 
     def close(self) -> None:
         """Give graphics memory back."""
-        if self._eye is not None:
-            self._eye.close()
-            self._eye = None
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
 
     def __enter__(self) -> Episode:
         return self
@@ -105,100 +126,79 @@ class Episode:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def focus(self, step: TaskStep) -> None:
+        """Turn to the pair of object and target that a step is about.
+
+        Raises:
+            DemoError: The task has no such step.
+        """
+        self.world.focus(self.task.pair_of(step))
+
+    def _focus_on_held(self) -> None:
+        if self.held is not None:
+            self.world.focus(self.held)
+
     # --- judging poses ---------------------------------------------------------------------
 
-    def feasible(self, pose: Pose, step: str) -> Verdict:
-        """Whether the robot can go there: inverse kinematics and collisions of the hand.
+    def reach(self, step: TaskStep, T_scene_gripper: Pose) -> Verdict:
+        """Whether the robot can do a step at a pose: joint angles, and collisions of the hand.
+
+        Of a step with something in the hand only the hand is checked, and the true object is put
+        out of the way: a robot knows what it holds by its cloud alone, and `policy.Feasibility`
+        judges that cloud.
 
         Args:
-            pose: T_scene_gripper.
-            step: `pick` or `place`.
+            step: Of this episode's task.
+            T_scene_gripper: Where the fingers close or open.
         """
-        bad = _bad_pose(pose)
+        bad = _bad_pose(T_scene_gripper)
         if bad is not None:
             return bad
-        if step == "pick":
-            return self._can_pick(pose)
-        if step == "place":
-            return self.can_place(pose, np.linalg.inv(self.world.hand_pose) @ self.world.item_pose)
-        raise OptionError(unknown_name_message("step", step, ("pick", "place")))
+        self.focus(step)
+        if step.action.holding:
+            return self.checks.hand_can_place(T_scene_gripper)
+        return self.checks.can_pick(T_scene_gripper)
 
-    def _can_pick(self, pose: Pose) -> Verdict:
-        if self.world.hand_in_furniture(pose):
-            return Verdict(False, "the open hand would hit the furniture")
-        reach = self._pick_plan(pose)
-        if reach is None:
-            return Verdict(False, "out of reach: no joint angles for approach, grasp and lift")
-        for joints in reach[:3]:
-            state = self.world.imagine(joints, OPENING)
-            for role, depth in (
-                (Role.FURNITURE, _HIT),
-                (Role.TARGET, _HIT),
-                (Role.OBJECT, _GRAZE),
-            ):
-                if self.world.touching(Role.ROBOT, role, depth, state):
-                    return Verdict(False, f"the open hand would hit the {role.value}")
-        held = np.linalg.inv(pose) @ self.world.item_pose
-        for joints in reach[4::3]:
-            state = self.world.imagine(joints, OPENING / 8, held)
-            for role in (Role.ROBOT, Role.OBJECT):
-                if self.world.touching(role, Role.TARGET, _BRUSH, state):
-                    return Verdict(False, f"on its way up the {role.value} would hit the target")
-        return Verdict(True)
+    def tips_at_object(self, T_scene_gripper: Pose) -> bool:
+        """Whether the finger tips are at the object in focus; the truth, only to name failures."""
+        world = self.world
+        item = world.T_scene_item
+        corners = world.item.thing.vertices @ item[:3, :3].T + item[:3, 3]
+        contact = T_scene_gripper @ self.gripper.T_gripper_contact
+        tips = contact[:3, 3] + TIP_BEYOND_CONTACT * contact[:3, 2]
+        return bool(cKDTree(corners).query(tips)[0] < _NEAR_OBJECT)
 
-    def can_place(self, pose: Pose, held: Pose, gap: float | None = None) -> Verdict:
-        """The same for placing an object that is held at T_gripper_item = `held`."""
-        reach = self._place_plan(pose)
-        if reach is None:
-            return Verdict(False, "out of reach: no joint angles for lowering and retracting")
-        for number, joints in enumerate(reach[:3]):
-            state = self.world.imagine(joints, gap, held)
-            for role in (Role.FURNITURE, Role.TARGET):
-                if self.world.touching(Role.ROBOT, role, _HIT, state):
-                    return Verdict(False, f"the hand would hit the {role.value}")
-            if self.world.touching(Role.OBJECT, Role.FURNITURE, _HIT, state):
-                return Verdict(False, "the held object would hit table or support")
-            depth = _REST if number == 2 else _BRUSH
-            if self.world.touching(Role.OBJECT, Role.TARGET, depth, state):
-                return Verdict(False, "the held object would hit the target")
-        return Verdict(True)
-
-    def clear_goal(self, goal: Pose) -> bool:
-        """Whether an object at T_scene_item and on its way down there hits nothing; no robot."""
-        for up in (0.0, BACK_OFF / 2, BACK_OFF):
-            state = self.world.imagine(HOME, item=_moved(goal, (0.0, 0.0, up)))
-            if self.world.touching(Role.OBJECT, Role.FURNITURE, _HIT, state):
-                return False
-            if self.world.touching(Role.OBJECT, Role.TARGET, _GRAZE, state):
-                return False
-        return True
-
-    def _pick_plan(self, pose: Pose) -> list[Joints] | None:
-        key = ("pick", pose.tobytes())
-        if key not in self._plans:
-            back = pose[:3, 2] * BACK_OFF
-            path = [_moved(pose, -back), _moved(pose, -back / 2), pose]
-            path += [_moved(pose, (0, 0, rise)) for rise in np.linspace(0.0, LIFT, 9)[1:]]
-            self._plans[key] = plan(path)
-        return self._plans[key]
-
-    def _place_plan(self, pose: Pose) -> list[Joints] | None:
-        key = ("place", pose.tobytes())
-        if key not in self._plans:
-            path = [_moved(pose, (0, 0, up)) for up in (BACK_OFF, BACK_OFF / 2, 0.0)]
-            path += [_moved(pose, -pose[:3, 2] * back) for back in np.linspace(0, RETRACT, 5)[1:]]
-            self._plans[key] = plan(path)
-        return self._plans[key]
+    def object_at_target(self, T_scene_gripper: Pose) -> bool:
+        """Whether the object in focus, held as now, will be over its target; the truth, too."""
+        world = self.world
+        item, base = T_scene_gripper @ world.T_gripper_item, world.target.T_scene_thing
+        corners = world.item.thing.vertices @ item[:3, :3].T + item[:3, 3]
+        away = np.linalg.norm(corners[:, :2] - base[:2, 3], axis=1).min()
+        return bool(away < world.target.thing.footprint(base) + _NEAR_TARGET)
 
     # --- acting ----------------------------------------------------------------------------
 
-    def pick(self, pose: Pose) -> Verdict:
-        """Go to the pre-grasp at once; approach, close and lift in physics.
+    def execute(self, step: TaskStep, motion: Motion) -> Verdict:
+        """Go to the pose, close or open the fingers there, and leave.
+
+        Only the pose itself is taken from the motion: this robot has its own way to come (3 cm
+        along the approach for a pick, 3 cm from above for a place) and to leave (a lift by 20 cm,
+        and a retreat by 10 cm), as in the paper.
 
         Args:
-            pose: T_scene_gripper with the fingers around what is to be taken.
+            step: Of this episode's task.
+            motion: The pose.
         """
-        plan = None if _bad_pose(pose) else self._pick_plan(pose)
+        self.focus(step)
+        if step.action.holding:
+            return self._place(motion.T_scene_gripper)
+        return self._pick(motion.T_scene_gripper)
+
+    def _pick(self, T_scene_gripper: Pose) -> Verdict:
+        """Go to the pre-grasp at once; approach, close and lift in physics."""
+        if self.held is not None:
+            return Verdict(False, f"the hand is not empty: it holds the {self.things[self.held]}")
+        plan = None if _bad_pose(T_scene_gripper) else self.checks.pick_plan(T_scene_gripper)
         if plan is None:
             return Verdict(False, "the pick pose is out of reach")
         world = self.world
@@ -215,20 +215,18 @@ class Episode:
             return Verdict(False, str(error))
         # Of the centre of mass: an object that was taken by its end may turn in the hand.
         rise = world.item_height - before
-        self.holding = world.touching(Role.ROBOT, Role.OBJECT) and rise > LIFT / 2
-        if not self.holding:
+        if not (world.touching(Role.ROBOT, Role.OBJECT) and rise > LIFT / 2):
             return Verdict(False, f"the object is not in the hand: it rose by {rise:.3f} m")
+        self.held = world.in_focus
         return Verdict(True, f"the object rose by {rise:.3f} m")
 
-    def place(self, pose: Pose) -> Verdict:
-        """Go to the pre-place at once; lower, release and retract in physics.
-
-        Args:
-            pose: T_scene_gripper where the fingers open.
-        """
-        if not self.holding:
+    def _place(self, T_scene_gripper: Pose) -> Verdict:
+        """Go to the pre-place at once; lower, release and retract in physics."""
+        if self.held is None:
             return Verdict(False, "nothing is held")
-        plan = None if _bad_pose(pose) else self._place_plan(pose)
+        if self.held != self.world.in_focus:
+            return Verdict(False, f"the hand holds the {self.things[self.held]}")
+        plan = None if _bad_pose(T_scene_gripper) else self.checks.place_plan(T_scene_gripper)
         if plan is None:
             return Verdict(False, "the place pose is out of reach")
         world = self.world
@@ -239,18 +237,18 @@ class Episode:
             if self.fixed_carry:
                 world.weld(False)
             world.open_fingers()
-            self.holding = False
+            self.held = None
             world.advance(0.1)
             world.follow(plan[3:], 0.5)
         except DivergedError as error:
-            self.holding = False
+            self.held = None
             return Verdict(False, str(error))
         return Verdict(True, "released")
 
     def success(self) -> Verdict:
-        """The two-second test: only the target may hold the object. Ends the episode.
+        """The two-second test: only its own target may hold each object. Ends the episode.
 
-        Contacts of the object with table, floor, support and robot are switched off.
+        All other contacts of the objects, with each other too, are switched off.
         """
         world = self.world
         world.judge_alone()
@@ -258,20 +256,23 @@ class Episode:
             world.advance(JUDGE_TIME)
         except DivergedError as error:
             return Verdict(False, str(error))
-        if not world.touching(Role.OBJECT, Role.TARGET):
-            return Verdict(False, f"the {world.target.thing.name} does not hold the object")
-        return self.task.well_placed(self)
+        seen = []
+        for pair, part in enumerate(self.task.parts):
+            world.focus(pair)
+            if not world.touching(Role.OBJECT, Role.TARGET):
+                return Verdict(
+                    False, f"the {world.target.thing.name} does not hold the {self.things[pair]}"
+                )
+            verdict = part.what.well_placed(world)
+            if not verdict:
+                return verdict
+            seen.append(verdict.reason)
+        return Verdict(True, ", ".join(seen))
 
 
-def _moved(pose: Pose, by: Sequence[float] | Float[np.ndarray, "3"]) -> Pose:
-    moved = pose.copy()
-    moved[:3, 3] += by
-    return moved
-
-
-def _bad_pose(pose: Pose) -> Verdict | None:
+def _bad_pose(T_scene_gripper: Pose) -> Verdict | None:
     try:
-        check_pose(torch.as_tensor(pose))
+        check_pose(torch.as_tensor(T_scene_gripper))
     except GeometryError as error:
         return Verdict(False, f"not a pose: {error}")
     return None

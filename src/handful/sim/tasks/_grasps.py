@@ -1,4 +1,8 @@
-"""Gripper poses on rims, handles and necks, in the frame of the thing."""
+"""Contact frames on rims, handles and necks, in the frame of the thing.
+
+Grasps are poses T_item_contact of the canonical contact frame (x opening axis, z approach): any
+gripper can take them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from handful.sim._arm import TIP
+from handful.sim._hand import TIP_BEYOND_CONTACT
 from handful.sim.objects import Handle, Neck, Pose, Rim
 
 Vector = Float[np.ndarray, "3"]
@@ -34,7 +38,7 @@ def rim_grasps(rim: Rim, rng: np.random.Generator, low_variance: bool = False) -
         side = np.cross(down, across)
         # Leaning in the plane of the wall keeps the wall between the fingers.
         approach = np.cos(lean) * down + np.sin(lean) * side
-        yield gripper_at(rim.points[at] + depth * down, approach, across)
+        yield contact_at(rim.points[at] + depth * down, approach, across)
 
 
 def handle_grasps(handle: Handle, rng: np.random.Generator) -> Iterator[Pose]:
@@ -45,7 +49,7 @@ def handle_grasps(handle: Handle, rng: np.random.Generator) -> Iterator[Pose]:
         across = flip * handle.axis
         side = np.cross(handle.outward, across)
         approach = -np.cos(lean) * handle.outward + np.sin(lean) * side
-        yield gripper_at(handle.grip + 0.006 * approach, approach, across)
+        yield contact_at(handle.grip + 0.006 * approach, approach, across)
 
 
 def neck_grasps(neck: Neck, rng: np.random.Generator) -> Iterator[Pose]:
@@ -58,21 +62,21 @@ def neck_grasps(neck: Neck, rng: np.random.Generator) -> Iterator[Pose]:
             [np.sin(lean) * np.cos(toward), np.sin(lean) * np.sin(toward), -np.cos(lean)]
         )
         across = np.array([np.cos(yaw), np.sin(yaw), 0.0])
-        yield gripper_at(np.array([*neck.center, neck.top - depth]), approach, across)
+        yield contact_at(np.array([*neck.center, neck.top - depth]), approach, across)
 
 
-def gripper_at(tips: Vector, approach: Vector, across: Vector) -> Pose:
-    """The gripper with its finger tips around a point.
+def contact_at(tips: Vector, approach: Vector, across: Vector) -> Pose:
+    """The contact frame of a gripper with its finger tips around a point.
 
     Args:
         tips: Between the finger tips, metres.
-        approach: Direction of the gripper's z axis.
-        across: Direction of its x axis, along which the fingers open; made square to `approach`.
+        approach: Direction of the z axis.
+        across: Direction of the x axis, along which the fingers open; made square to `approach`.
     """
     z = approach / np.linalg.norm(approach)
     x = across - (across @ z) * z
     x /= np.linalg.norm(x)
     pose = np.eye(4)
     pose[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1)
-    pose[:3, 3] = tips - TIP * z
+    pose[:3, 3] = tips - TIP_BEYOND_CONTACT * z
     return pose

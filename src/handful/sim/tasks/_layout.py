@@ -2,95 +2,173 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from handful.sim._world import Placed
+from handful.sim._model import Placed
 from handful.sim.objects import Pose, Thing, draw_distractor, placed, support_thing
 from handful.sim.tasks._types import Setup
 
 REACH = 0.17
 """Things stand at most this far from the table's middle, along x and y, metres."""
+WIDE_REACH = 0.22
+"""The same where there are several pairs: they need more room."""
+INSIDE = 0.29
+"""Several pairs stand with all that is seen from above this near to the table's middle, along x
+and y, metres: inside of the cameras' workspace."""
 SUPPORT_HEIGHTS = (0.03, 0.14)
 _GAP = 0.035
 """Free space between things, seen from above, metres."""
 DISTRACTORS = 4
+"""How many stand around one pair; around several pairs stand half as many."""
+_PLACE_TRIES = 2000
+"""Draws of all places until things stand clear of each other."""
+_DISTRACTOR_TRIES = 4000
+
+NO_ROOM = "the things did not fit on the table"
+"""Why a layout is thrown away before anything is built."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Poses of everything; T_scene_thing.
+    """Where everything is.
 
     Attributes:
-        item: The object, a millimetre above what it will rest on.
-        target_thing: Hanger or tray.
-        target: Its pose.
-        supports: What the object rests on, none for the table.
+        items: The objects, a millimetre above what they will rest on.
+        targets: Hanger or tray of each.
+        supports: What objects rest on, none for the table.
         distractors: Only seen.
-        lying: Whether the object lies.
+        lying: Whether each object lies.
     """
 
-    item: Pose
-    target_thing: Thing
-    target: Pose
+    items: tuple[Placed, ...]
+    targets: tuple[Placed, ...]
     supports: tuple[Placed, ...]
     distractors: tuple[Placed, ...]
-    lying: bool
+    lying: tuple[bool, ...]
 
-    def as_meant(self, now: Pose) -> bool:
-        """Whether the object, come to rest, still stands or lies where it was put."""
-        upright = abs(float(now[2, 2])) if self.lying else float(now[2, 2])
-        tilted = upright < 0.6 if self.lying else upright > 0.985
-        moved = np.linalg.norm(now[:2, 3] - self.item[:2, 3])
-        dropped = self.item[2, 3] - now[2, 3]
+    def as_meant(self, number: int, T_scene_item: Pose) -> bool:
+        """Whether an object, come to rest, still stands or lies where it was put."""
+        start, lying = self.items[number].T_scene_thing, self.lying[number]
+        upright = abs(float(T_scene_item[2, 2])) if lying else float(T_scene_item[2, 2])
+        tilted = upright < 0.6 if lying else upright > 0.985
+        moved = np.linalg.norm(T_scene_item[:2, 3] - start[:2, 3])
+        dropped = start[2, 3] - T_scene_item[2, 3]
         return bool(tilted and moved < 0.05 and abs(dropped) < 0.03)
 
 
 def draw_lying(setup: Setup, rng: np.random.Generator) -> bool:
-    """Whether the object lies: always in `poses`, half the time in `all`."""
+    """Whether an object lies: always in `poses`, half the time in `all`."""
     return setup is Setup.POSES or (setup is Setup.ALL and rng.uniform() < 0.5)
 
 
 def draw_layout(
-    thing: Thing, target: Thing, setup: Setup, lying: bool, rng: np.random.Generator
-) -> Layout:
-    """Object, target and, if the setup says so, support and distractors, clear of each other.
+    things: Sequence[Thing],
+    targets: Sequence[Thing],
+    setup: Setup,
+    lying: Sequence[bool],
+    rng: np.random.Generator,
+) -> Layout | None:
+    """Objects, targets and, if the setup says so, supports and distractors, clear of each other.
 
     Args:
-        thing: The object.
-        target: Hanger or tray.
+        things: The objects.
+        targets: Hanger or tray of each.
         setup: What else is there.
-        lying: Whether the object lies; drawn once per episode, so that layouts that are thrown
+        lying: Whether each object lies; drawn once per episode, so that layouts that are thrown
             away do not change how often it does.
         rng: For the places.
+
+    Returns:
+        The layout, or None if the things do not fit on the table in `_PLACE_TRIES` draws.
     """
     raised = setup in (Setup.POSES, Setup.ALL)
+    rotations = [_item_rotation(lies, rng) for lies in lying]
+    sizes = np.array(
+        [
+            [thing.footprint(placed((0, 0, 0), rotation)), target.footprint(np.eye(4))]
+            for thing, target, rotation in zip(things, targets, rotations, strict=True)
+        ]
+    )
+    drawn = _draw_places(sizes, rng)
+    if drawn is None:
+        return None
+    spots, yaws = drawn
+    items: list[Placed] = []
+    supports: list[Placed] = []
+    for thing, rotation, lies, spot in zip(things, rotations, lying, spots[:, 0], strict=True):
+        height = rng.uniform(*SUPPORT_HEIGHTS) if raised else 0.0
+        item = _item_pose(thing, rotation, lies, spot, height)
+        items.append(Placed(thing, item))
+        if raised:
+            supports.append(_support(thing, item, height, spot))
+        if lies and thing.rim is not None and thing.handle is None:
+            supports.append(_step(thing, item, height))
+    standing = tuple(
+        Placed(target, placed((*spot, 0.0), _turned(yaw)))
+        for target, spot, yaw in zip(targets, spots[:, 1], yaws, strict=True)
+    )
+    distractors: tuple[Placed, ...] = ()
+    if setup.distracting:
+        free = [
+            (spots[pair, kind], float(sizes[pair, kind]) + (0.02 if kind == 0 else 0.0))
+            for pair in range(len(things))
+            for kind in (0, 1)
+        ]
+        distractors = _distract(free, DISTRACTORS if len(things) == 1 else DISTRACTORS // 2, rng)
+    return Layout(tuple(items), standing, tuple(supports), distractors, tuple(lying))
+
+
+def _item_rotation(lying: bool, rng: np.random.Generator) -> Float[np.ndarray, "3 3"]:
     rotation = _turned(rng.uniform(-np.pi, np.pi))
     if lying:
         # On the side, turned about its own axis by any angle.
         rotation = rotation @ _tilt(np.pi / 2) @ _turned(rng.uniform(-np.pi, np.pi))
-    while True:
-        spot, target_spot = rng.uniform(-REACH, REACH, size=(2, 2))
-        target_pose = placed((*target_spot, 0.0), _turned(rng.uniform(-np.pi, np.pi)))
-        size = thing.footprint(placed((0, 0, 0), rotation))
-        far = np.linalg.norm(spot - target_spot)
-        if far > size + target.footprint(target_pose) + _GAP:
-            break
-    height = rng.uniform(*SUPPORT_HEIGHTS) if raised else 0.0
+    return rotation
+
+
+def _draw_places(
+    sizes: Float[np.ndarray, "pairs 2"], rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "pairs 2 2"], list[float]] | None:
+    """Places of objects and targets, and turns of the targets; None if they do not fit."""
+    pairs = len(sizes)
+    reach = np.full((pairs, 2), REACH)
+    if pairs > 1:
+        reach = np.minimum(WIDE_REACH, np.maximum(INSIDE - sizes, 0.0))
+    flat = sizes.reshape(-1)
+    apart = flat[:, None] + flat[None] + _GAP
+    one, other = np.triu_indices(2 * pairs, 1)
+    for _ in range(_PLACE_TRIES):
+        spots, yaws = np.empty((pairs, 2, 2)), []
+        for pair in range(pairs):
+            bound = reach[pair][:, None]
+            spots[pair] = rng.uniform(-bound, bound, size=(2, 2))
+            yaws.append(float(rng.uniform(-np.pi, np.pi)))
+        where = spots.reshape(-1, 2)
+        far = np.linalg.norm(where[one] - where[other], axis=1)
+        if (far > apart[one, other]).all():
+            return spots, yaws
+    return None
+
+
+def _item_pose(
+    thing: Thing,
+    rotation: Float[np.ndarray, "3 3"],
+    lying: bool,
+    spot: Float[np.ndarray, "2"],
+    height: float,
+) -> Pose:
+    """T_scene_item over a spot, a millimetre above a height."""
     item = placed((*spot, 0.0), rotation)
     if lying:
         # The middle of what lies is over the spot, not its bottom.
         low, high = thing.bounds
         item[:3, 3] -= rotation @ np.array([0.0, 0.0, (low[2] + high[2]) / 2])
     item[2, 3] = height + 0.001 - thing.lowest(rotation)
-    supports = (_support(thing, item, height, spot),) if raised else ()
-    if lying and thing.rim is not None and thing.handle is None:
-        supports = (*supports, _step(thing, item, height))
-    free = [(spot, size + 0.02), (target_spot, target.footprint(target_pose))]
-    distractors = _distract(free, rng) if setup.distracting else ()
-    return Layout(item, target, target_pose, supports, distractors, lying)
+    return item
 
 
 def _support(thing: Thing, item: Pose, height: float, spot: Float[np.ndarray, "2"]) -> Placed:
@@ -117,13 +195,13 @@ def _step(thing: Thing, item: Pose, height: float) -> Placed:
 
 
 def _distract(
-    taken: list[tuple[Float[np.ndarray, "2"], float]], rng: np.random.Generator
+    taken: list[tuple[Float[np.ndarray, "2"], float]], count: int, rng: np.random.Generator
 ) -> tuple[Placed, ...]:
-    """Four things of any kind, colour and pose in the free places of the table."""
+    """Things of any kind, colour and pose in the free places of the table; fewer if all is full."""
     found: list[Placed] = []
     occupied = list(taken)
-    for attempt in range(4000):
-        if len(found) == DISTRACTORS:
+    for attempt in range(_DISTRACTOR_TRIES):
+        if len(found) == count:
             break
         thing, rotation = draw_distractor(rng, shrink=0.9995**attempt)
         size = thing.footprint(placed((0, 0, 0), rotation))

@@ -10,7 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from handful.demos.synthetic import HangerShape
+from handful.policy import Verdict
 from handful.sim._errors import ObjectRefusedError
+from handful.sim._world import World
 from handful.sim.objects import (
     DEFAULT_HANGER,
     DEFAULT_MUG,
@@ -20,10 +22,9 @@ from handful.sim.objects import (
     hanger_thing,
     varied_hanger,
 )
-from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._grasps import handle_grasps, rim_grasps
-from handful.sim.tasks._task import Task
-from handful.sim.tasks._types import Variant, Verdict
+from handful.sim.tasks._pick_and_place import PickAndPlace
+from handful.sim.tasks._types import Variant
 
 _UPRIGHT_DRAWS = 75
 """Goals with the mug nearly upright before any turn about the arm is tried."""
@@ -32,11 +33,10 @@ _SWING_TIME = 0.8
 """Seconds in which a mug that does not hang falls below the hanger's arm."""
 
 
-class MugTask(Task):
-    """The paper's mug-hanging task."""
+class MugOnHanger(PickAndPlace):
+    """A mug is hung on a hanger by its handle, as in the paper."""
 
-    name = "mug"
-    description = "Hang a mug on a hanger by its handle (handful's simulated world)."
+    kind = "mug"
 
     def __init__(self, hanger: HangerShape = DEFAULT_HANGER) -> None:
         self.hanger = hanger
@@ -54,9 +54,9 @@ class MugTask(Task):
         """Always the same hanger; its pose is what varies."""
         return self._hanger_thing
 
-    def with_other_target(self, seed: int) -> MugTask:
+    def with_other_target(self, seed: int) -> MugOnHanger:
         """With another hanger."""
-        return MugTask(varied_hanger(np.random.default_rng(seed)))
+        return MugOnHanger(varied_hanger(np.random.default_rng(seed)))
 
     def grasps(
         self, thing: Thing, rng: np.random.Generator, variant: Variant
@@ -70,16 +70,15 @@ class MugTask(Task):
             return (handle_grasps(thing.handle, rng), rims)
         return (rims,)
 
-    def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
+    def goals(self, world: World, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """The arm through the handle, near its tip: lowering by 3 cm threads it.
 
         The mug is as upright as that allows, so that the hand comes from above; when that does
         not work, it is turned about the arm by any angle.
         """
-        world = episode.world
         handle = world.item.thing.handle
         assert handle is not None
-        hanger, base = self.hanger, world.target.pose
+        hanger, base = self.hanger, world.target.T_scene_thing
         arm = base[:3, :3] @ hanger.arm_direction
         up = np.array([0.0, 0.0, 1.0])
         calm = variant is Variant.LOWVAR
@@ -100,17 +99,17 @@ class MugTask(Task):
             pose[:3, 3] = spot - pose[:3, :3] @ handle.hole
             yield pose
 
-    def holds(self, episode: Episode, goal: Pose) -> bool:
+    def holds(self, world: World, T_scene_item: Pose) -> bool:
         """Let go in a rehearsal, it does not swing off the arm's tip, as large cups may."""
-        end = episode.world.rehearse(goal, _SWING_TIME)
-        return end is not None and self._hangs(episode.world.item.thing.lowest_at(end))
+        end = world.rehearse(T_scene_item, _SWING_TIME)
+        return end is not None and self._hangs(world.item.thing.lowest_at(end))
 
     def _hangs(self, low: float) -> bool:
         return low >= self.hanger.foot_height + 0.02
 
-    def well_placed(self, episode: Episode) -> Verdict:
+    def well_placed(self, world: World) -> Verdict:
         """It hangs: nothing of it is as low as the hanger's foot."""
-        low = episode.world.item.thing.lowest_at(episode.world.item_pose)
+        low = world.item.thing.lowest_at(world.T_scene_item)
         if not self._hangs(low):
             return Verdict(False, f"the mug does not hang: its lowest point is at {low:.3f} m")
         return Verdict(True, f"the mug hangs {low:.3f} m above the table")

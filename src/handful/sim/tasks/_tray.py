@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from handful.policy import Verdict
+from handful.sim._world import World
 from handful.sim.objects import Pose, Thing, TrayShape, varied_tray
-from handful.sim.tasks._episode import Episode
-from handful.sim.tasks._task import Task
-from handful.sim.tasks._types import Variant, Verdict
+from handful.sim.tasks._pick_and_place import PickAndPlace
+from handful.sim.tasks._types import Variant
 
 _DROP = 0.0025
 """Metres above the tray where the object is let go."""
@@ -17,7 +18,7 @@ UPRIGHT = 0.9
 """Least cosine between the object's axis and upwards."""
 
 
-class TrayTask(Task):
+class OnTray(PickAndPlace):
     """An object is to stand on a tray."""
 
     def __init__(self, tray: TrayShape | None = None) -> None:
@@ -28,13 +29,13 @@ class TrayTask(Task):
         """Always the same tray; its pose is what varies."""
         return self._tray_thing
 
-    def with_other_target(self, seed: int) -> TrayTask:
+    def with_other_target(self, seed: int) -> OnTray:
         """With another tray."""
         return type(self)(varied_tray(np.random.default_rng(seed)))
 
-    def goals(self, episode: Episode, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
+    def goals(self, world: World, rng: np.random.Generator, variant: Variant) -> Iterator[Pose]:
         """Upright over the tray, any way round, with all of its foot on the tray; endless."""
-        world, tray = episode.world, self.tray
+        tray = self.tray
         foot = world.item.thing.vertices
         size = np.linalg.norm(foot[foot[:, 2] < 0.01][:, :2], axis=1).max()
         room = np.maximum(np.array([tray.length, tray.width]) / 2 - tray.edge - size - 0.006, 0.0)
@@ -45,16 +46,19 @@ class TrayTask(Task):
             pose = np.eye(4)
             pose[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
             pose[:3, 3] = (*spot, tray.floor + _DROP)
-            yield world.target.pose @ pose
+            yield world.target.T_scene_thing @ pose
 
-    def well_placed(self, episode: Episode) -> Verdict:
+    def well_placed(self, world: World) -> Verdict:
         """It stands upright, and over the tray."""
-        world, tray = episode.world, self.tray
-        upright = float(world.item_pose[2, 2])
+        tray, name = self.tray, world.item.thing.name
+        upright = float(world.T_scene_item[2, 2])
         if upright < UPRIGHT:
             angle = np.degrees(np.arccos(np.clip(upright, -1.0, 1.0)))
-            return Verdict(False, f"it does not stand: it is tilted by {angle:.0f} degrees")
-        local = np.linalg.inv(world.target.pose) @ world.item_pose[:, 3]
+            return Verdict(
+                False,
+                f"the {name} does not stand: it is tilted by {angle:.0f} degrees",
+            )
+        local = np.linalg.inv(world.target.T_scene_thing) @ world.T_scene_item[:, 3]
         if abs(local[0]) > tray.length / 2 or abs(local[1]) > tray.width / 2:
-            return Verdict(False, "its middle is not over the tray")
-        return Verdict(True, "it stands on the tray")
+            return Verdict(False, f"the middle of the {name} is not over the tray")
+        return Verdict(True, f"the {name} stands on the tray")

@@ -1,8 +1,7 @@
-"""The words of the protocol: setups, purposes, verdicts."""
+"""The words of the protocol: setups, purposes, variants, and the random numbers of an episode."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -14,7 +13,8 @@ class Setup(Enum):
     """How an episode differs from the demonstrations (the paper's appendix H).
 
     `trained`: nothing new. `instances`: one of ten unseen shapes. `poses`: lying, at any height.
-    `distractors`: four of them. `all`: all three at once, half lying and half standing, any height.
+    `distractors`: four of them (two where there are two pairs of object and target). `all`: all
+    three at once, half lying and half standing, any height.
     """
 
     TRAINED = "trained"
@@ -77,22 +77,6 @@ class Variant(Enum):
         except ValueError as error:
             valid = [variant.value for variant in cls]
             raise OptionError(unknown_name_message("variant", name, valid)) from error
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether something is possible, or went well.
-
-    Attributes:
-        ok: Yes or no.
-        reason: Why, for people; on yes, what was seen.
-    """
-
-    ok: bool
-    reason: str = ""
-
-    def __bool__(self) -> bool:
-        return self.ok
 
 
 def stream(purpose: Purpose, task: str, setup: Setup, seed: int) -> np.random.Generator:

@@ -48,6 +48,9 @@ def choose_backend() -> str:
 def graphics() -> Any:
     """The one graphics context of this process, current on this thread.
 
+    Sets `MUJOCO_GL` and `PYOPENGL_PLATFORM` in the environment: both packages read them when they
+    are first imported.
+
     Raises:
         NoGraphicsError: There is none, with what to install.
     """
@@ -64,8 +67,13 @@ def graphics() -> Any:
     return context
 
 
-class Eye:
-    """Draws one world. Close it: the graphics memory of a model is not Python's."""
+class Renderer:
+    """Draws one world.
+
+    The first renderer of a process makes the process's one graphics context and sets `MUJOCO_GL`
+    and `PYOPENGL_PLATFORM` to the library that it found. Close every renderer: Python does not
+    give the graphics memory of a model back.
+    """
 
     def __init__(self, world: World) -> None:
         self._mj = load_extra("mujoco")
@@ -85,7 +93,7 @@ class Eye:
             self._context.free()
             self._context = None
 
-    def see(
+    def render(
         self,
         world: World,
         cameras: list[Camera],
@@ -96,7 +104,7 @@ class Eye:
         """Depth and colour from each camera.
 
         Args:
-            world: The one that this eye was made for.
+            world: The one that this renderer was made for.
             cameras: In the scene.
             groups: Which groups of bodies are visible.
             pretty: With shadows, for people; clouds have none (and take a third of the time).
@@ -120,11 +128,11 @@ class Eye:
         near = self._model.vis.map.znear * self._model.stat.extent
         far = self._model.vis.map.zfar * self._model.stat.extent
         top = near * view.height / (2.0 * view.fy)
-        for eye in self._scene.camera:
-            eye.pos, eye.forward, eye.up = pose[:3, 3], pose[:3, 2], -pose[:3, 1]
-            eye.frustum_near, eye.frustum_far = near, far
-            eye.frustum_bottom, eye.frustum_top = -top, top
-            eye.frustum_center, eye.frustum_width = 0.0, 0.0
+        for lens in self._scene.camera:
+            lens.pos, lens.forward, lens.up = pose[:3, 3], pose[:3, 2], -pose[:3, 1]
+            lens.frustum_near, lens.frustum_far = near, far
+            lens.frustum_bottom, lens.frustum_top = -top, top
+            lens.frustum_center, lens.frustum_width = 0.0, 0.0
         for lamp in self._scene.lights[: self._scene.nlight]:
             if lamp.headlight:
                 lamp.pos, lamp.dir = pose[:3, 3], pose[:3, 2]
