@@ -23,11 +23,11 @@ from handful.clouds import Box, PointCloud
 from handful.demos import DemoSet, load_demos, make_sample
 from handful.geometry import haar_rotations, pose_from_rotation_translation
 from handful.models import (
+    EdfModel,
+    GraspQueryConfig,
+    LearnedQueryConfig,
     MatchEnergy,
-    PickConfig,
-    PickModel,
-    PlaceConfig,
-    PlaceModel,
+    ModelConfig,
     PoseEnergy,
     QueryPoints,
 )
@@ -95,8 +95,7 @@ def hand_made(queries: int, modes: int, seed: int) -> tuple[MatchEnergy, Tensor]
     points = gripper_queries(queries, generator)
     rotation = haar_rotations(modes, generator=generator)
     site = sites(modes, generator)
-    reference = (points.weights[:, None] * points.positions).sum(0)
-    poses = pose_from_rotation_translation(rotation, site - rotation @ reference)
+    poses = pose_from_rotation_translation(rotation, site - rotation @ points.center)
     where = points.positions @ rotation.mT + poses[:, None, :3, 3]
     strength = torch.linspace(1.0, 0.85, modes)[:, None, None]
     bumps = strength * TYPES.rotated(points.descriptors, rotation[:, None])
@@ -127,15 +126,20 @@ def random_field(queries: int, seed: int) -> MatchEnergy:
 
 
 def untrained(demos: DemoSet) -> dict[str, tuple[MatchEnergy, Box]]:
-    """Energies of untrained pick and place models in real scenes, and the scenes' workspaces."""
+    """Energies of an untrained model of each step in its scene, and the scenes' workspaces."""
     torch.manual_seed(0)
-    pick, place = demos[0].step("pick"), demos[0].step("place")
-    picker, placer = PickModel(PickConfig()).eval(), PlaceModel(PlaceConfig()).eval()
+    x, y, z = demos.gripper.T_gripper_contact[:3, 3].tolist()
+    of_contact = ModelConfig(learned=LearnedQueryConfig(((x, y, z),)))
+    of_grasp = ModelConfig(grasp=GraspQueryConfig())
+    found = {}
     with torch.no_grad():
-        return {
-            "untrained pick model": (picker(pick.scene), around(pick.scene)),
-            "untrained place model": (placer(place.scene, place.grasp), around(place.scene)),
-        }
+        for step in demos[0].steps:
+            holding = step.action.holding
+            config = of_grasp if holding else of_contact
+            model = EdfModel(config).eval()
+            energy = model(step.scene, step.grasp if holding else None)
+            found[f"untrained model of step {step.name!r}"] = (energy, around(step.scene))
+    return found
 
 
 def around(scene: PointCloud) -> Box:
