@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     task: Annotated[
-        str, typer.Argument(help="Name of a task, or all of them.", show_default=False)
+        str, typer.Argument(help="mug, bowl, bottle, tidy, or all of them.", show_default=False)
     ],
     run: RunFolderOption,
     setup: Annotated[
@@ -98,7 +98,7 @@ def bench(
 
     Every episode is stored as it ends. The same command again runs only what is missing; more
     `--episodes` add to those that are there. With the task `all`, the folder holds one run for
-    each task: RUN/mug, RUN/bowl and so on.
+    each task: RUN/mug, RUN/bowl and so on; tasks without a run are left out.
 
     Example: `handful bench mug --run runs/mug --setup all --episodes 100 --workers 2`
 
@@ -108,9 +108,9 @@ def bench(
     """
     from handful.bench import BenchPlan, Executor, episode_seeds, kind_of_seeds, note_command
     from handful.nn import keep_freed_memory
-    from handful.sim import TASKS, Setup, task_named
+    from handful.sim import Setup, task_named
 
-    names = sorted(TASKS) if task == ALL else [task_named(task).name]
+    names = _tasks_of(run, policy) if task == ALL else [task_named(task).name]
     setups = tuple(Setup.named(word.strip()).value for word in setup.split(","))
     seeds = episode_seeds(seed, episodes)
     plans = [
@@ -299,7 +299,21 @@ def _write_json(
 
 def _tell_meshes(folder: Path, tasks: Sequence[str]) -> None:
     """Read meshes once, before the workers do, and say which cannot be used."""
-    from handful.apps.sim_commands import load_meshes
+    from handful.apps.sim_commands import load_objects
+    from handful.sim import task_named
 
     for task in tasks:
-        load_meshes(folder, task)
+        load_objects(folder, task_named(task))
+
+
+def _tasks_of(folder: Path, policy: str) -> list[str]:
+    """The tasks that have a run in a folder; for policies without models all tasks."""
+    from handful.sim import TASKS
+
+    names = [name for name in sorted(TASKS) if policy != "model" or (folder / name).is_dir()]
+    if not names:
+        raise OptionError(
+            f"{folder}: has no run of a task: need a folder named after one, for example "
+            f"{folder / next(iter(TASKS))}."
+        )
+    return names

@@ -20,7 +20,7 @@ from handful.errors import OptionError
 if TYPE_CHECKING:
     from handful.demos import DemoSet
     from handful.learning import Recipe
-    from handful.sim import Task
+    from handful.sim import SimTask
 
 console = Console(emoji=False)
 
@@ -33,8 +33,10 @@ VARY = {
     "mug": {"pick": _MOST, "place": _MOST},
     "bowl": {"pick": "colors", "place": "all"},
     "bottle": {"pick": _MOST, "place": _MOST},
+    "tidy": {"pick mug": _MOST, "hang mug": _MOST, "pick bowl": "colors", "place bowl": "all"},
 }
-"""What training makes up for each task (`handful train --vary`); found on development seeds."""
+"""What training makes up (`handful train --vary`), by task and step; found on development seeds.
+Steps that are not here are trained with everything but some sides."""
 
 Steps = Annotated[
     int | None, typer.Option(min=1, help="Training steps, fewer than usual: for a quick look.")
@@ -49,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    task: Annotated[str, typer.Option(help="mug, bowl or bottle.")] = "mug",
+    task: Annotated[str, typer.Option(help="mug, bowl, bottle or tidy.")] = "mug",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("out/demo"),
     seed: TrainingSeed = 0,
     episodes: Annotated[int, typer.Option(min=1, max=10_000, help="To run at the end.")] = 20,
@@ -58,19 +60,23 @@ def demo(
 ) -> None:
     """Go the whole way: demonstrate, train, let the robot try what it never saw, report.
 
-    An oracle shows the simulated robot the task ten times. A pick and a place model are trained
-    on that and nothing else. Then the robot gets unseen objects, half of them lying, at any height,
+    An oracle shows the simulated robot the task ten times. A model for each step is trained on
+    that and nothing else. Then the robot gets unseen objects, half of them lying, at any height,
     among things that distract. What is done already is not done again.
 
     Example: `handful demo --out out/demo`
 
     Example: `handful demo --task bowl`
+
+    Example: `handful demo --task tidy`
     """
-    from handful.bench import BenchPlan, Crew, episode_seeds, note_command, write_report
-    from handful.sim import Setup, task_named
+    from handful.bench import BenchPlan, Executor, episode_seeds, note_command, write_report
+    from handful.nn import keep_freed_memory
+    from handful.sim import TASKS, Setup, task_named
 
     start = time.monotonic()
     chosen = task_named(task)
+    keep_freed_memory()
     run = out / (chosen.name if seed == 0 else f"{chosen.name}-{seed}")
     console.rule(f"1 of 4: {DEMONSTRATIONS} demonstrations of the task {chosen.name!r}")
     demos = _demonstrated(chosen, run / "demos", seed)
@@ -80,23 +86,26 @@ def demo(
     seeds = episode_seeds(FIRST_SEED, episodes)
     plan = BenchPlan(run, chosen.name, (Setup.ALL.value,), seeds, stills=True)
     note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
-    records = run_with_progress(plan, Crew(workers or min(2, os.cpu_count() or 1)))
+    records = run_with_progress(plan, Executor(workers or min(2, os.cpu_count() or 1)))
     console.rule("4 of 4: the report")
     with console.status("Drawing") as status:
-        page = write_report(run, run / "report.html", tell=lambda what: status.update(what))
+        page = write_report(run, run / "report.html", tell=lambda what: status.update(escape(what)))
     (row,) = show_table(records)
     minutes = (time.monotonic() - start) / 60
+    models = " and ".join(repr(name) for name in row.step_names)
+    steps_done = ", ".join(
+        f"{step.name} {step.rate.successes} of {step.rate.trials}" for step in row.steps
+    )
     _say(
         f"\nWhat happened, in {minutes:.0f} minutes: a robot was shown {DEMONSTRATIONS} times how "
         f"to do the task {chosen.name!r}, always with the same kind of object, standing on the "
-        "table. A pick model and a place model learned from that alone. Then it met objects it "
-        f"had never seen, lying or standing, among distractors: it picked "
-        f"{row.pick.successes} of {row.pick.trials} and finished the task with "
-        f"{row.total.successes}."
+        f"table. One model for each step ({models}) learned from that alone. Then the robot met "
+        f"objects that it had never seen, lying or standing, among distractors: {steps_done}. It "
+        f"finished the task {row.total.successes} times in {row.total.trials}."
     )
     _say(f"\nLook at it: {page} (open it in a browser)")
     _say("\nWhat to try next:")
-    others = [name for name in ("mug", "bowl", "bottle") if name != chosen.name]
+    others = [name for name in TASKS if name != chosen.name]
     for line in (
         f"handful demo --task {others[0]}",
         f"handful bench {chosen.name} --run {shlex.quote(str(run))} --setup "
@@ -109,7 +118,7 @@ def demo(
 
 
 def curve(
-    task: Annotated[str, typer.Argument(help="mug, bowl or bottle.", show_default=False)],
+    task: Annotated[str, typer.Argument(help="mug, bowl, bottle or tidy.", show_default=False)],
     demos: Annotated[Path, typer.Option(help="A demonstration folder.", show_default=False)],
     run: Annotated[
         Path,
@@ -140,7 +149,7 @@ def curve(
     """
     from handful.bench import (
         BenchPlan,
-        Crew,
+        Executor,
         check_sizes,
         curve_run,
         episode_seeds,
@@ -149,9 +158,11 @@ def curve(
         table_of,
     )
     from handful.demos import load_demos
+    from handful.nn import keep_freed_memory
     from handful.sim import Setup, task_named
 
     name, kind = task_named(task).name, Setup.named(setup).value
+    keep_freed_memory()
     counts = _numbers(sizes)
     check_sizes(counts)
     loaded = load_demos(demos)
@@ -164,11 +175,12 @@ def curve(
         train_run(some, demos, folder, name, seed, steps)
         plan = BenchPlan(folder, name, (kind,), seeds)
         note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
-        (rows[count],) = table_of(run_with_progress(plan, Crew(workers, ray)))
+        (rows[count],) = table_of(run_with_progress(plan, Executor(workers, ray)))
     for count, row in rows.items():
         low, high = row.total.interval
+        steps_done = ", ".join(f"{step.name} {step.rate}" for step in row.steps)
         _say(
-            f"{count:3d} demonstrations: pick {row.pick}, place {row.place}, total {row.total} "
+            f"{count:3d} demonstrations: {steps_done}, total {row.total} "
             f"(95%: {low:.2f} to {high:.2f})"
         )
     _say(f"Next: handful report {shlex.quote(str(run))}")
@@ -177,19 +189,24 @@ def curve(
 def train_run(
     demos: DemoSet, source: Path, run: Path, task: str, seed: int, steps: int | None
 ) -> None:
-    """Train what is missing of a run's pick and place model."""
+    """Train what is missing of a run's models, one for each step."""
     from handful.learning import RunFolder, train_in_folder
 
     if _was_trained(run, demos, task, seed, steps):
         return
     for recipe in _recipes(demos, task, seed, steps):
-        with training_progress(recipe.kind) as report:
+        with training_progress(recipe.step.name) as report:
             train_in_folder(demos, recipe, run, resume=True, report=report)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},
-        options={"vary": VARY[task], "seed": seed},
+        options={"vary": {name: vary_of(task, name) for name in demos.task.names}, "seed": seed},
         command=shlex.join(["handful", *sys.argv[1:]]),
     )
+
+
+def vary_of(task: str, step: str) -> str:
+    """What training makes up for a step of a task, as `handful train --vary` takes it."""
+    return VARY.get(task, {}).get(step, _MOST)
 
 
 def _was_trained(run: Path, demos: DemoSet, task: str, seed: int, steps: int | None) -> bool:
@@ -199,21 +216,22 @@ def _was_trained(run: Path, demos: DemoSet, task: str, seed: int, steps: int | N
 
 
 def _recipes(demos: DemoSet, task: str, seed: int, steps: int | None) -> list[Recipe]:
-    from handful.learning import pick_recipe, place_recipe
+    """One recipe for each step of the demonstrated task, in order."""
+    from handful.learning import recipe_for
 
-    vary = {step: variations(words) for step, words in VARY[task].items()}
     return [
-        pick_recipe(demos, vary=vary["pick"], seed=seed, steps=steps),
-        place_recipe(demos, vary=vary["place"], seed=seed, steps=steps),
+        recipe_for(demos, name, vary=variations(vary_of(task, name)), seed=seed, steps=steps)
+        for name in demos.task.names
     ]
 
 
-def _demonstrated(task: Task, folder: Path, seed: int) -> DemoSet:
+def _demonstrated(task: SimTask, folder: Path, seed: int) -> DemoSet:
     """The demonstrations in a folder, or new ones."""
     from rich.progress import Progress
 
-    from handful.demos import load_demos, picture_of_demos, save_demos
+    from handful.demos import load_demos, save_demos
     from handful.sim import collect_demos
+    from handful.viz import picture_of_demos
 
     if not folder.exists():
         with Progress(console=console, transient=True) as progress:

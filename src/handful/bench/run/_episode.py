@@ -88,6 +88,7 @@ class _Judge(Watcher):
 
     def before(self, step: TaskStep, T_scene_gripper: Float[np.ndarray, "4 4"]) -> None:
         """Look whether the pose is at the right object or target, and pass it on."""
+        self._episode.focus(step)
         at = self._episode.object_at_target if step.action.holding else self._episode.tips_at_object
         self._near[step.name] = bool(at(T_scene_gripper))
         self._other.before(step, T_scene_gripper)
@@ -105,12 +106,14 @@ class _Judge(Watcher):
     def end(self, steps: tuple[StepRecord, ...]) -> tuple[StepRecord, ...]:
         """The records of a task whose steps all went well, with the verdict on its end.
 
-        The verdict belongs to the last step, or to the step whose object is not held.
+        The verdict belongs to the last step. If an object is not held, it belongs to the step that
+        placed the object: the world's focus is then on that object and its target.
         """
         verdict = self._episode.success()
+        part = self._episode.task.parts[self._episode.world.in_focus]
+        blamed = steps[-1].name if verdict else part.place
         if isinstance(self._other, EpisodeWatcher):
             self._other.judged(verdict)
-        blamed = steps[-1].name
         failure = None if verdict else StepFailure.LOST
         return tuple(
             replace(step, ok=verdict.ok, failure=failure, reason=verdict.reason)

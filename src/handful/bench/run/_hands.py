@@ -8,14 +8,11 @@ from handful.demos import HANDS, Gripper, Task, gripper_from_tip, gripper_named
 from handful.errors import OptionError
 from handful.learning import RunFolder
 from handful.policy import load_predictor
-from handful.sim import check_hand
+from handful.sim import SIMULATED, check_hand
 
-USUAL = gripper_named("simulated")
-"""The hand of the simulated robot if nothing speaks for another one."""
-
-USUAL_OF_VERSION_1 = gripper_from_tip(tip=0.15, opening=0.08, axis="x")
-"""The usual hand as models of version 1 describe it. It has no name, and its contact is at the
-finger tips, but its frame is that of the usual hand: poses need not be moved."""
+SIMULATED_IN_VERSION_1 = gripper_from_tip(tip=0.15, opening=0.08, axis="x")
+"""The simulated hand as models of version 1 describe it. It has no name, and its contact is at the
+finger tips, but the frame is the same: poses need not be moved."""
 
 
 def trained_hand(run: Path, task: Task) -> Gripper:
@@ -31,7 +28,7 @@ def trained_hand(run: Path, task: Task) -> Gripper:
 
 def present_description(hand: Gripper) -> Gripper:
     """The hand itself, or the present description of a hand that version 1 described."""
-    return USUAL if hand == USUAL_OF_VERSION_1 else hand
+    return SIMULATED if hand == SIMULATED_IN_VERSION_1 else hand
 
 
 def hand_for_bench(name: str, trained: Gripper) -> Gripper:
@@ -39,7 +36,7 @@ def hand_for_bench(name: str, trained: Gripper) -> Gripper:
 
     Args:
         name: Of a hand; empty for the one that the models were trained with, if it is a known hand
-            that the robot can carry, and else for the usual one.
+            that the robot can carry, and else for the simulated one.
         trained: The hand that the models were trained with.
 
     Raises:
@@ -50,7 +47,7 @@ def hand_for_bench(name: str, trained: Gripper) -> Gripper:
         hand = gripper_named(name)
         check_hand(hand)
         return hand
-    return HANDS[trained.name] if trained.name in HANDS and _can_carry(trained) else USUAL
+    return HANDS[trained.name] if trained.name in HANDS and _can_carry(trained) else SIMULATED
 
 
 def _can_carry(hand: Gripper) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 import handful
 from handful._files import atomic_write_bytes
 from handful.bench.run._executors import Executor
-from handful.bench.run._hands import USUAL, hand_for_bench, trained_hand
+from handful.bench.run._hands import hand_for_bench, trained_hand
 from handful.bench.run._policies import check_policy
 from handful.bench.run._records import EpisodeRecord
 from handful.bench.run._store import Conditions, EpisodeStore, fingerprint, models_fingerprint
@@ -22,7 +22,7 @@ from handful.demos import Gripper, Task
 from handful.errors import OptionError
 from handful.learning import RunFolder
 from handful.policy import SAMPLES
-from handful.sim import Setup, task_named
+from handful.sim import SIMULATED, Setup, task_named
 
 FOLDER = "bench"
 """In a run's folder: episodes, commands, and pictures of what failed."""
@@ -45,7 +45,7 @@ class BenchPlan:
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
         gripper: Name of the hand that the robot carries; empty for the one that the models were
-            trained with, if the simulated robot can carry it, and else for its usual one.
+            trained with, if the simulated robot can carry it, and else for the simulated one.
     """
 
     run: Path
@@ -68,7 +68,7 @@ class BenchPlan:
             Setup.named(name)
         check_policy(self.policy, self.run, self.steps)
         if self.gripper:
-            hand_for_bench(self.gripper, USUAL)
+            hand_for_bench(self.gripper, SIMULATED)
 
     @property
     def folder(self) -> Path:
@@ -92,8 +92,8 @@ class BenchPlan:
 
     @cached_property
     def _trained_hand(self) -> Gripper:
-        """The hand of the models; the usual one for policies without models."""
-        return trained_hand(self.run, self.steps) if self.policy == "model" else USUAL
+        """The hand of the models; the simulated one for policies without models."""
+        return trained_hand(self.run, self.steps) if self.policy == "model" else SIMULATED
 
     def conditions(self, setup: str) -> Conditions:
         """What the episodes of a setup have in common."""

@@ -38,7 +38,7 @@ class Conditions:
         objects: Name and fingerprint of a folder of meshes; empty for the task's own objects.
         samples: Poses that a predictor is asked for.
         gripper: Name of the hand that the robot carried, if it was another one than that of the
-            models; empty for that one, and for the usual hand of policies without models.
+            models; empty for that one, and for the simulated hand of policies without models.
         handful: Version of the software.
     """
 

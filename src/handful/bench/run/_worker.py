@@ -11,7 +11,7 @@ from handful.bench.run._policies import policy_maker
 from handful.bench.run._records import EpisodeRecord
 from handful.demos import gripper_named
 from handful.policy import SAMPLES
-from handful.sim import Episode, Setup, SimError, Thing, load_things, task_named
+from handful.sim import Episode, Setup, SimError, SimTask, Thing, load_things, task_named
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class WorkerConfig:
         policy: Name of the policy.
         run: Folder of the trained models.
         gripper: Name of the hand that the robot carries.
-        objects: Folder of meshes to use as unseen instances; empty for the task's own.
+        objects: Folder of meshes to use as unseen instances, for a task with several objects with
+            a folder for each kind; empty for the task's own.
         samples: Poses that a predictor is asked for.
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
@@ -70,9 +71,7 @@ class Worker:
         self._task = task_named(config.task)
         self._hand = gripper_named(config.gripper)
         self._maker = policy_maker(config.policy, Path(config.run), self._task.task, self._hand)
-        self._things: list[Thing] | None = None
-        if config.objects:
-            self._things, _ = load_things(Path(config.objects), config.task)
+        self._things = _things(Path(config.objects), self._task) if config.objects else None
 
     def run(self, job: EpisodeJob) -> EpisodeResult:
         """Run one episode; the same job gives the same episode in any process."""
@@ -103,3 +102,11 @@ class Worker:
         setup = Setup.named(job.setup)
         things = self._things if setup.unseen_instances else None
         return self._task.reset(job.seed, setup, things=things, gripper=self._hand)
+
+
+def _things(folder: Path, task: SimTask) -> dict[str, list[Thing]]:
+    """The usable meshes of a folder, by kind of object."""
+    kinds = [part.what.kind for part in task.parts]
+    if len(kinds) == 1:
+        return {kinds[0]: load_things(folder, kinds[0])[0]}
+    return {kind: load_things(folder / kind, kind)[0] for kind in kinds if (folder / kind).exists()}
