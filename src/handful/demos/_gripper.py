@@ -226,24 +226,17 @@ def _pose(position: tuple[float, ...], quat_wxyz: tuple[float, ...]) -> Float[np
 
 
 def _check_lengths(what: str, values: tuple[float, ...]) -> None:
-    if not _are_numbers(values, 3):
+    if len(values) != 3 or not all(map(math.isfinite, values)):
         raise DemoError(f"{what} is {values}: need 3 finite numbers.")
     if max(map(abs, values)) > MAX_REACH:
         raise DemoError(f"{what} is {values}: need metres, at most {MAX_REACH:g} each.")
 
 
 def _check_quaternion(what: str, values: tuple[float, ...]) -> None:
-    if not _are_numbers(values, 4):
+    if len(values) != 4 or not all(map(math.isfinite, values)):
         raise DemoError(f"{what} is {values}: need 4 finite numbers.")
     if abs(math.hypot(*values) - 1.0) > UNIT_TOLERANCE:
         raise DemoError(f"{what} is {values}: need length 1, not {math.hypot(*values):.4g}.")
-
-
-def _are_numbers(values: tuple[float, ...], count: int) -> bool:
-    try:
-        return len(values) == count and all(map(math.isfinite, values))
-    except TypeError:
-        return False
 
 
 _BOX_FACES = np.array(
