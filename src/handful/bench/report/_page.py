@@ -75,8 +75,10 @@ def _overview(runs: Sequence[RunResults]) -> list[Block]:
             "succeeds if at its end the targets alone hold the objects for two seconds. The rate "
             "of a step counts among the episodes that came to it."
         ),
-        Cards(tuple(_cards(runs))),
     ]
+    cards = _cards(runs)
+    if cards:
+        blocks.append(Cards(tuple(cards)))
     if results:
         chart = success_chart(
             [(f"{one.conditions.task}, {one.label}", one.summary) for one in results]
