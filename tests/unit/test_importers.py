@@ -18,7 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handful.clouds import write_cloud
-from handful.demos import import_edf, import_npz, import_posed_clouds
+from handful.demos import (
+    Action,
+    ContactFrame,
+    gripper_from_tip,
+    gripper_named,
+    import_edf,
+    import_npz,
+    import_posed_clouds,
+)
 from handful.demos.importers._tensor_pickle import read_tensor_pickle
 from handful.errors import (
     DemoError,
@@ -29,6 +37,7 @@ from handful.errors import (
 )
 from samples import pose_at, small_cloud, small_demos
 
+HAND = gripper_named("franka-hand")
 POSE = [[0.0, 1.0, 0.0, 0.0, 0.1, 0.0, 0.25]]
 
 
@@ -77,9 +86,19 @@ def test_the_authors_gzip_files_are_read(tmp_path, protocol):
     assert [demo.name for demo in demos] == ["demo_2", "demo_10"]
     pick, place = demos[0].steps
     assert (pick.name, place.name) == ("pick", "place")
+    assert (pick.action, place.action) == (Action.PICK, Action.PLACE)
     assert np.array_equal(pick.scene.points, small_cloud().points)
     assert pick.grasp is None
     np.testing.assert_allclose(pick.targets, [pose_at(0.1, 0.0, 0.25)], atol=1e-7)
+
+
+def test_the_authors_gripper_is_known(tmp_path):
+    """Tips at 0.15 m, as before; the contact is where the pick model's query point was."""
+    path = write_gzip(tmp_path / "demo_0.gzip", [edf_step("pick")])
+    gripper = import_edf(path).gripper
+    before = gripper_from_tip(0.15, 0.08, "x")
+    assert gripper.contact == ContactFrame((0.0, 0.0, 0.145))
+    assert (gripper.axis, gripper.opening, gripper.shape) == ("x", 0.08, before.shape)
 
 
 def test_unnamed_steps_are_pick_then_place(tmp_path):
@@ -339,7 +358,11 @@ def test_a_broken_gzip_is_an_error(tmp_path, data):
 
 def test_npz_files_are_read(tmp_path):
     np.savez(tmp_path / "demo_0.npz", **edf_arrays())
-    for demos in (import_npz(tmp_path), import_npz(tmp_path / "demo_0.npz"), import_edf(tmp_path)):
+    for demos in (
+        import_npz(tmp_path, gripper=HAND),
+        import_npz(tmp_path / "demo_0.npz", gripper=HAND),
+        import_edf(tmp_path),
+    ):
         pick, place = demos[0].steps
         assert np.array_equal(pick.scene.points, small_cloud().points)
         assert np.array_equal(pick.scene.require_colors(), small_cloud().require_colors())
@@ -356,38 +379,142 @@ def test_scale_multiplies_clouds_and_poses(tmp_path):
     arrays["place_target_poses"][:, :3, 3] *= 1000
     np.savez(tmp_path / "demo_0.npz", **arrays)
     with pytest.raises(HandfulError, match=r"demo_0\.npz: pick_scene_points.*0\.001"):
-        import_npz(tmp_path)
-    demos = import_npz(tmp_path, scale=0.001)
+        import_npz(tmp_path, gripper=HAND)
+    demos = import_npz(tmp_path, gripper=HAND, scale=0.001)
     np.testing.assert_allclose(demos[0].step("pick").scene.points, small_cloud().points, rtol=1e-5)
     np.testing.assert_allclose(demos[0].step("pick").targets[0], pose_at(0.1, 0, 0.25), atol=1e-12)
     with pytest.raises(OptionError, match="scale is 0"):
-        import_npz(tmp_path, scale=0.0)
+        import_npz(tmp_path, gripper=HAND, scale=0.0)
+
+
+def named_arrays(**actions: str | bytes | None) -> dict[str, np.ndarray]:
+    """The arrays of steps with those names and actions; None leaves the action out."""
+    arrays: dict[str, np.ndarray] = {}
+    for seed, (step, action) in enumerate(actions.items()):
+        arrays[f"{step}_scene_points"] = small_cloud(seed).points
+        arrays[f"{step}_target_poses"] = pose_at(0, 0, 0.3)
+        if action is not None:
+            arrays[f"{step}_action"] = np.array(action)
+    return arrays
+
+
+def import_arrays(folder: Path, arrays: dict[str, np.ndarray]):
+    np.savez(folder / "demo_0.npz", **arrays)
+    return import_npz(folder, gripper=HAND)
+
+
+def test_npz_steps_have_any_names(tmp_path):
+    arrays = named_arrays(**{"take": "pick", "hang up": b"place", "pick": None, "pick_lid": "pick"})
+    names = ["take", "hang up", "pick_lid", "pick"]
+    demos = import_arrays(tmp_path, {**arrays, "steps": np.array(names)})
+    assert [(step.name, step.action.value) for step in demos.task] == [
+        ("take", "pick"),
+        ("hang up", "place"),
+        ("pick_lid", "pick"),
+        ("pick", "pick"),
+    ]
+    assert np.array_equal(demos[0].step("hang up").scene.points, small_cloud(1).points)
+    as_bytes = {**arrays, "steps": np.array([name.encode() for name in names])}
+    assert import_arrays(tmp_path, as_bytes).task == demos.task
+    assert demos.gripper == HAND
+
+
+def test_npz_steps_whose_order_needs_no_array(tmp_path):
+    assert import_arrays(tmp_path, named_arrays(place=None, pick=None)).task.names == (
+        "pick",
+        "place",
+    )
+    assert import_arrays(tmp_path, named_arrays(push="place")).task.names == ("push",)
+    both = {**named_arrays(pick=None, place=None), "steps": np.array(["place", "pick"])}
+    assert import_arrays(tmp_path, both).task.names == ("place", "pick")
+
+
+BAD_STEPS = {
+    "no action": (named_arrays(take=None), "step 'take' has no action: add an array 'take_action'"),
+    "other action": (named_arrays(take="grab"), "take_action: unknown action 'grab'"),
+    "two actions": (
+        {**named_arrays(take=None), "take_action": np.array(["pick", "pick"])},
+        "holds 2 texts: need one",
+    ),
+    "action of numbers": (
+        {**named_arrays(take=None), "take_action": np.zeros(3)},
+        "'take_action' is of type float64.*need text",
+    ),
+    "action of objects": (
+        {**named_arrays(take=None), "take_action": np.array([Attack(os.getcwd)], dtype=object)},
+        "'take_action' is of type object.*need text",
+    ),
+    "long text": (
+        {**named_arrays(take=None), "take_action": np.array("pick" * 10**5)},
+        "'take_action' is of type",
+    ),
+    "no order": (named_arrays(a="pick", b="place"), "the steps 'a', 'b' is not known: add"),
+    "no order beside pick": (named_arrays(pick=None, b="place"), "is not known: add an array 'st"),
+    "order lacks one": (
+        {**named_arrays(a="pick", b="place"), "steps": np.array(["a"])},
+        "array 'steps' names 'a': need each step that has arrays once, 'a', 'b'",
+    ),
+    "order has one twice": (
+        {**named_arrays(a="pick", b="place"), "steps": np.array(["a", "b", "a"])},
+        "need each step",
+    ),
+    "order of numbers": (
+        {**named_arrays(a="pick", b="place"), "steps": np.arange(2)},
+        "'steps' is of type int64",
+    ),
+    "step without a scene": (
+        {**named_arrays(pick=None), "hang_target_poses": pose_at(0, 0, 0)},
+        "'hang_target_poses' has no 'hang_scene_points' beside it",
+    ),
+    "misspelt": (
+        {**named_arrays(hang="place"), "hang_grasb_points": np.zeros((3, 3))},
+        "Did you mean 'hang_grasp_points'",
+    ),
+    "name": (named_arrays(**{"a/b": "pick"}), "step name 'a/b'"),
+    "folder of a run": (named_arrays(bench="pick"), "a folder that every run has"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_STEPS)
+def test_npz_steps_that_are_not_told_are_asked_for(tmp_path, case):
+    arrays, message = BAD_STEPS[case]
+    with pytest.raises(DemoError, match=message) as caught:
+        import_arrays(tmp_path, arrays)
+    assert "demo_0.npz" in str(caught.value)
+
+
+def test_the_gripper_is_not_guessed(tmp_path):
+    np.savez(tmp_path / "demo_0.npz", **edf_arrays())
+    with pytest.raises(TypeError, match="gripper"):
+        import_npz(tmp_path)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="gripper"):
+        import_posed_clouds(tmp_path, tmp_path / "poses.csv")  # type: ignore[call-arg]
 
 
 def test_npz_with_objects_is_refused(tmp_path):
     np.savez(tmp_path / "demo_0.npz", pick_scene_points=np.array([Attack(os.getcwd)], dtype=object))
     with pytest.raises(FileFormatError, match=r"demo_0\.npz"):
-        import_npz(tmp_path)
+        import_npz(tmp_path, gripper=HAND)
 
 
 def test_npz_errors_name_the_file(tmp_path):
     (tmp_path / "demo_0.npz").write_bytes(b"PK\x03\x04 not a zip")
     with pytest.raises(FileFormatError, match=r"demo_0\.npz"):
-        import_npz(tmp_path)
+        import_npz(tmp_path, gripper=HAND)
     np.savez(tmp_path / "demo_0.npz", points=np.zeros((3, 3)))
-    with pytest.raises(FileFormatError, match=r"demo_0\.npz.*begins with 'pick_'.*found 'points'"):
-        import_npz(tmp_path)
+    with pytest.raises(DemoError, match=r"demo_0\.npz.*'pick_scene_points'; found 'points'"):
+        import_npz(tmp_path, gripper=HAND)
     with pytest.raises(DemoError, match="no such file"):
-        import_npz(tmp_path / "nothing")
+        import_npz(tmp_path / "nothing", gripper=HAND)
     (tmp_path / "empty").mkdir()
     with pytest.raises(DemoError, match=r"no \.npz file"):
-        import_npz(tmp_path / "empty")
+        import_npz(tmp_path / "empty", gripper=HAND)
 
 
 def test_upper_case_extensions_are_read(tmp_path):
     np.savez(tmp_path / "demo_0.npz", **edf_arrays())
     os.replace(tmp_path / "demo_0.npz", tmp_path / "DEMO_0.NPZ")
-    assert import_edf(tmp_path)[0].name == import_npz(tmp_path)[0].name == "DEMO_0"
+    assert import_edf(tmp_path)[0].name == import_npz(tmp_path, gripper=HAND)[0].name == "DEMO_0"
 
 
 def test_a_name_that_is_a_tensor_is_no_name(tmp_path):
@@ -396,9 +523,13 @@ def test_a_name_that_is_a_tensor_is_no_name(tmp_path):
 
 
 def test_other_arrays_of_an_npz_file_are_passed_over(tmp_path):
-    other = {"operator": np.array("Ann"), "notes": np.array([None], dtype=object)}
+    other = {
+        "operator": np.array("Ann"),
+        "notes": np.array([None], dtype=object),
+        "last_action": np.zeros(7),
+    }
     np.savez(tmp_path / "demo_0.npz", **edf_arrays(), **other)
-    assert len(import_npz(tmp_path)) == 1
+    assert len(import_npz(tmp_path, gripper=HAND)) == 1
 
 
 def test_a_misspelt_array_is_an_error_and_not_a_loss(tmp_path):
@@ -406,7 +537,7 @@ def test_a_misspelt_array_is_an_error_and_not_a_loss(tmp_path):
     arrays["pick_scene_color"] = arrays.pop("pick_scene_colors")
     np.savez(tmp_path / "demo_0.npz", **arrays)
     with pytest.raises(DemoError, match=r"demo_0\.npz.*Did you mean 'pick_scene_colors'"):
-        import_npz(tmp_path)
+        import_npz(tmp_path, gripper=HAND)
 
 
 def test_arrays_are_limited_together(tmp_path, monkeypatch):
@@ -415,13 +546,13 @@ def test_arrays_are_limited_together(tmp_path, monkeypatch):
     largest = max(array.nbytes for array in edf_arrays().values())
     monkeypatch.setattr("handful.clouds.files._npz.MAX_ARRAY_BYTES", largest)
     with pytest.raises(FileFormatError, match="together"):
-        import_npz(tmp_path)
+        import_npz(tmp_path, gripper=HAND)
 
 
 def test_any_folder_name_can_be_sorted(tmp_path):
     (tmp_path / "1\u00b23").mkdir()
     np.savez(tmp_path / "1\u00b23" / "demo_0.npz", **edf_arrays())
-    assert len(import_npz(tmp_path)) == 1
+    assert len(import_npz(tmp_path, gripper=HAND)) == 1
 
 
 # --- clouds and a file of poses -----------------------------------------------------------------
@@ -441,6 +572,13 @@ cup,place,scene.ply,held.pcd,0,0.1,0.3,0,1,0,0
 bowl,pick,scene.ply,,0.1,0,0.25,0,1,0,0
 """
 
+ACTIONS = """demo,step,action,scene,grasp,x,y,z,qw,qx,qy,qz
+cup,take cup,pick,scene.ply,,0.1,0,0.25,0,1,0,0
+cup,take cup,pick,scene.ply,,0.2,0,0.25,0,1,0,0
+cup,put on tray,place,scene.ply,held.pcd,0,0.1,0.3,0,1,0,0
+cup,pick,,scene.ply,,0.1,0,0.25,0,1,0,0
+"""
+
 JSON = [
     {"demo": "cup", "step": "pick", "scene": "scene.ply", "matrix": pose_at(0.1, 0, 0.25).tolist()},
     {"demo": "cup", "step": "pick", "scene": "scene.ply", "position": [0.2, 0, 0.25],
@@ -456,12 +594,36 @@ JSON = [
 def test_clouds_and_poses_are_read(recording, kind):
     poses = recording / f"poses.{kind}"
     poses.write_text(CSV if kind == "csv" else json.dumps(JSON))
-    demos = import_posed_clouds(recording, poses)
+    demos = import_posed_clouds(recording, poses, gripper=HAND)
     assert [demo.name for demo in demos] == ["cup", "bowl"]
     pick, place = demos[0].steps
     np.testing.assert_allclose(pick.targets, [pose_at(0.1, 0, 0.25), pose_at(0.2, 0, 0.25)])
     assert pick.grasp is None
     assert np.array_equal(place.grasp.points, small_cloud(1).points)
+
+
+def test_steps_of_any_name_have_their_action_beside_them(recording):
+    (recording / "poses.csv").write_text(ACTIONS)
+    demos = import_posed_clouds(recording, recording / "poses.csv", gripper=HAND)
+    assert demos.gripper == HAND
+    assert [(step.name, step.action) for step in demos.task] == [
+        ("take cup", Action.PICK),
+        ("put on tray", Action.PLACE),
+        ("pick", Action.PICK),
+    ]
+    rows = [{**row, "step": f"{row['step']} it", "action": row["step"]} for row in JSON]
+    again = import_posed_clouds(recording, _write(recording / "p.json", rows), gripper=HAND)
+    assert [(s.name, s.action.value) for s in again.task] == [
+        ("pick it", "pick"),
+        ("place it", "place"),
+    ]
+
+
+def test_the_order_of_steps_is_that_of_their_first_rows(recording):
+    lines = CSV.splitlines(keepends=True)
+    (recording / "poses.csv").write_text("".join([lines[0], lines[3], lines[1], lines[2]]))
+    demos = import_posed_clouds(recording, recording / "poses.csv", gripper=HAND)
+    assert demos.task.names == ("place", "pick")
 
 
 def test_millimetre_recordings_need_a_scale(recording):
@@ -473,8 +635,8 @@ def test_millimetre_recordings_need_a_scale(recording):
         "demo,step,scene,x,y,z,qw,qx,qy,qz\ncup,pick,scene.ply,100,0,250,0,1,0,0\n"
     )
     with pytest.raises(HandfulError, match=r"scene\.ply.*scale=0\.001"):
-        import_posed_clouds(recording, recording / "poses.csv")
-    demos = import_posed_clouds(recording, recording / "poses.csv", scale=0.001)
+        import_posed_clouds(recording, recording / "poses.csv", gripper=HAND)
+    demos = import_posed_clouds(recording, recording / "poses.csv", gripper=HAND, scale=0.001)
     np.testing.assert_allclose(demos[0].step("pick").targets[0], pose_at(0.1, 0, 0.25))
     assert demos[0].step("pick").scene.extent[0] == pytest.approx(0.3)
 
@@ -486,10 +648,23 @@ BAD_CSV = {
     "text": (CSV.replace("0.1,0,0.25", "here,0,0.25", 1), "line 2: x is 'here': need a number"),
     "NaN": (CSV.replace("0.1,0,0.25", "nan,0,0.25", 1), "line 2: position.*NaN"),
     "order": (CSV.replace("0,1,0,0\n", "0,1,0,5\n", 1), "line 2: quat_wxyz.*has length"),
-    "step": (CSV.replace("cup,place", "cup,put"), "unknown step 'put'"),
+    "step": (CSV.replace("cup,place", "cup,put"), "line 4: step 'put' has no action: add the col"),
+    "case": (CSV.replace("cup,place", "cup,Pick"), "line 4: step 'Pick' has no action"),
+    "action": (ACTIONS.replace(",place,", ",put,"), "line 4: unknown action 'put'"),
+    "two actions": (
+        ACTIONS.replace("pick,scene.ply,,0.2", "place,scene.ply,,0.2"),
+        "line 3.*action",
+    ),
+    "contradiction": (
+        ACTIONS + "bowl,take cup,place,scene.ply,,0,0,0,1,0,0,0\n",
+        "'bowl' has the st",
+    ),
     "no file": (CSV.replace("held.pcd", "other.pcd"), r"other\.pcd"),
     "path": (CSV.replace("held.pcd", "../../x.pcd"), "line 4.*leads out of"),
-    "two scenes": (CSV.replace("scene.ply,,0.2", "held.pcd,,0.2"), "line 3.*names other clouds"),
+    "two scenes": (
+        CSV.replace("scene.ply,,0.2", "held.pcd,,0.2"),
+        "line 3.*names another action or other clouds",
+    ),
     "empty cell": (CSV.replace("0.1,0,0.25", ",0,0.25", 1), "line 2: x is ''"),
     "column twice": (CSV.replace("grasp", "x", 1), "column 'x' more than once"),
     "semicolons": (CSV.replace(",", ";"), "separate cells by commas"),
@@ -508,7 +683,7 @@ def test_a_bad_poses_file_is_named_with_its_line(recording, case):
     text, message = BAD_CSV[case]
     (recording / "poses.csv").write_text(text)
     with pytest.raises(HandfulError, match=message):
-        import_posed_clouds(recording, recording / "poses.csv")
+        import_posed_clouds(recording, recording / "poses.csv", gripper=HAND)
 
 
 def test_bad_json_poses_are_named(recording):
@@ -521,11 +696,11 @@ def test_bad_json_poses_are_named(recording):
     ]:
         path.write_text(json.dumps(value))
         with pytest.raises(DemoError, match=message):
-            import_posed_clouds(recording, path)
+            import_posed_clouds(recording, path, gripper=HAND)
     with pytest.raises(DemoError, match=r"need a \.csv or \.json"):
-        import_posed_clouds(recording, recording / "poses.yaml")
+        import_posed_clouds(recording, recording / "poses.yaml", gripper=HAND)
     with pytest.raises(DemoError, match="no such folder"):
-        import_posed_clouds(recording / "none", _write(path, JSON))
+        import_posed_clouds(recording / "none", _write(path, JSON), gripper=HAND)
 
 
 def _write(path: Path, value: object) -> Path:
@@ -544,7 +719,7 @@ def test_importing_what_was_exported_gives_it_back(tmp_path):
                 {"demo": demo.name, "step": step.name, "scene": scene, "matrix": pose.tolist()}
                 for pose in step.targets
             ]
-    again = import_posed_clouds(tmp_path, _write(tmp_path / "poses.json", rows))
+    again = import_posed_clouds(tmp_path, _write(tmp_path / "poses.json", rows), gripper=HAND)
     for one, other in zip(demos, again, strict=True):
         for a, b in zip(one.steps, other.steps, strict=True):
             assert np.array_equal(a.targets, b.targets)

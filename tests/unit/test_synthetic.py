@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from handful.clouds import PointCloud
-from handful.demos import DemoSet
+from handful.demos import ContactFrame, DemoSet, HandShape
 from handful.demos.synthetic import (
     GRIPPER,
     HAND_SPACE,
@@ -29,6 +29,8 @@ MUGS = [
 HANGERS = [HangerShape(), HangerShape(arm_rise=0.2, arm_length=0.13, arm_radius=0.004)]
 INSTANCES = [(mug, hanger) for mug in MUGS for hanger in HANGERS]
 COUNT = 3
+TIP = 0.15
+"""Height of the finger tips in the gripper frame, metres."""
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ def test_fingers_straddle_the_wall(mug: MugShape) -> None:
     for angle, depth in [(np.pi, 0.02), (2.4, 0.03), (4.0, 0.025)]:
         grasp = rim_grasp(mug, angle, depth)
         half = GRIPPER.opening / 2
-        tips = np.array([[half, 0, GRIPPER.tip], [-half, 0, GRIPPER.tip], [0, 0, GRIPPER.tip]])
+        tips = np.array([[half, 0, TIP], [-half, 0, TIP], [0, 0, TIP]])
         outer, inner, middle = moved(grasp, tips)
         assert np.hypot(*outer[:2]) > mug.radius
         assert np.hypot(*inner[:2]) < mug.radius - mug.wall
@@ -106,7 +108,7 @@ def test_fingers_straddle_the_wall(mug: MugShape) -> None:
 
 @pytest.mark.parametrize("mug", MUGS)
 def test_open_hand_is_free_of_mug_and_table(mug: MugShape) -> None:
-    hand = surface_points(gripper_mesh(GRIPPER.tip, GRIPPER.opening))
+    hand = surface_points(gripper_mesh(TIP, GRIPPER.opening))
     for angle in np.pi + np.linspace(-np.pi / 4, np.pi / 4, 5):
         there = moved(rim_grasp(mug, angle, 0.03), hand)
         assert there[:, 2].min() > 0.01
@@ -120,7 +122,7 @@ def test_pick_targets_are_on_the_rim_away_from_the_handle(sample: DemoSet) -> No
     mug = MugShape()
     for index, step in enumerate(sample.steps("pick")):
         at = layout(0, index).T_scene_mug
-        tip = moved(np.linalg.inv(at) @ step.targets[0], np.array([[0, 0, GRIPPER.tip]]))[0]
+        tip = moved(np.linalg.inv(at) @ step.targets[0], np.array([[0, 0, TIP]]))[0]
         assert np.hypot(*tip[:2]) == pytest.approx(mug.wall_radius)
         assert tip[0] < -np.cos(np.pi / 4) * mug.wall_radius + 1e-9
         assert 0.02 <= mug.height - tip[2] <= 0.03
@@ -163,7 +165,7 @@ def test_handle_rests_on_top_of_the_arm() -> None:
 @pytest.mark.parametrize("side", [-np.pi / 4, 0.0, np.pi / 4])
 def test_closed_hand_is_free_of_hanger_and_table(side: float) -> None:
     mug, hanger = MugShape(), HangerShape()
-    hand = surface_points(gripper_mesh(GRIPPER.tip, mug.wall))
+    hand = surface_points(gripper_mesh(TIP, mug.wall))
     points = moved(hanging_pose(mug, hanger) @ rim_grasp(mug, np.pi + side, 0.025), hand)
     ends = hanger.arm_point(0.0), hanger.arm_point(hanger.arm_length)
     assert to_segment(points, *ends).min() > hanger.arm_radius + 0.005
@@ -252,6 +254,33 @@ def test_cameras_see_inside_the_mug() -> None:
     assert (wall & (cloud.points[:, 2] > 0.05)).sum() > 50
 
 
+def test_the_gripper_is_the_one_that_the_clouds_show(sample: DemoSet) -> None:
+    """Every point of an open hand is on a box, and every box is seen."""
+    assert sample.gripper == GRIPPER
+    assert GRIPPER.contact == ContactFrame((0.0, 0.0, 0.145))
+    assert GRIPPER.shape is not None
+    hand = sample[0].step("pick").grasp
+    assert hand is not None
+    points = hand.points.astype(np.float64)
+    assert GRIPPER.shape.contains(points, 1e-4).all()
+    assert not GRIPPER.shape.contains(points + np.array([0.0, 0.0, 0.02]), 1e-4).all()
+    for box in GRIPPER.shape.boxes:
+        skin = HandShape((box,)).contains(points, 1e-4)
+        assert skin.sum() > 1000
+        low, high = points[skin].min(axis=0), points[skin].max(axis=0)
+        np.testing.assert_allclose(high - low, box.size, atol=6e-3)
+
+
+def test_the_closed_hand_is_the_gripper_at_that_width(sample: DemoSet) -> None:
+    mug = MugShape()
+    closed = surface_points(gripper_mesh(TIP, mug.wall + 0.003))
+    shape = GRIPPER.with_width(mug.wall + 0.003).shape
+    assert shape is not None
+    assert shape.contains(closed, 1e-6).all()
+    assert GRIPPER.shape is not None
+    assert not GRIPPER.shape.contains(closed, 1e-6).all()
+
+
 # --- the random choices ------------------------------------------------------------------------
 
 
@@ -291,13 +320,13 @@ def same(first: DemoSet, second: DemoSet) -> bool:
 def test_seed_decides_everything(sample: DemoSet) -> None:
     assert same(make_sample(COUNT, seed=0), sample)
     other = make_sample(1, seed=1)
-    assert not same(other, DemoSet(sample.demonstrations[:1]))
+    assert not same(other, DemoSet(sample.demonstrations[:1], GRIPPER))
     targets = np.stack([step.targets[0] for step in sample.steps("pick")])
     assert len(np.unique(targets[:, 0, 3])) == COUNT
 
 
 def test_smaller_set_is_the_beginning_of_a_larger(sample: DemoSet) -> None:
-    assert same(make_sample(1, seed=0), DemoSet(sample.demonstrations[:1]))
+    assert same(make_sample(1, seed=0), DemoSet(sample.demonstrations[:1], GRIPPER))
 
 
 def test_bad_numbers_are_refused() -> None:

@@ -73,13 +73,12 @@ def import_posed_clouds(
     for row in rows:
         demonstrations.setdefault(row.demo, {}).setdefault(row.step, []).append(row)
     clouds = CloudFolder(Path(folder), scale)
-    return DemoSet(
-        tuple(
-            _demonstration(name, list(steps.values()), clouds, scale)
-            for name, steps in demonstrations.items()
-        ),
-        gripper,
+    shown = tuple(
+        _demonstration(name, list(steps.values()), clouds, scale)
+        for name, steps in demonstrations.items()
     )
+    with errors_at(path):
+        return DemoSet(shown, gripper)
 
 
 def _demonstration(
