@@ -13,7 +13,7 @@ from torch import Tensor
 
 from handful._files import atomic_write_bytes, atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
-from handful.errors import FileFormatError, unknown_name_message
+from handful.errors import FileFormatError, OptionError, unknown_name_message
 from handful.models._config import config_from_json, config_to_json
 from handful.models._field import EncoderConfig
 from handful.models._grasp_queries import GraspQueryConfig
@@ -65,7 +65,10 @@ def load_model(folder: str | Path) -> EdfModel:
     if name != FORMAT or version not in (1, VERSION):
         raise FileFormatError(f"{address}: need format {FORMAT!r}, version 1 or {VERSION}.")
     read = _config_of_version_1 if version == 1 else _config
-    model = EdfModel(read(fields, f"{address}: config"))
+    try:
+        model = EdfModel(read(fields, f"{address}: config"))
+    except OptionError as error:  # of fields that are right each by itself, and not together
+        raise FileFormatError(f"{address}: config: {error}") from error
     fields.done()
     _load_weights(model, path / WEIGHTS)
     return model.eval()
