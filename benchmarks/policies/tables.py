@@ -5,16 +5,17 @@ python benchmarks/policies/tables.py OUT
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
-from handful.bench import Rate, Summary, read_episodes, summarise
+from handful.bench import Rate, Summary, joined_seconds, joined_skips, read_episodes, summarise
+from handful.learning import RunFolder
 
 TASKS = ("mug", "bowl", "bottle")
+STEPS = ("pick", "place")
 SETUPS = ("trained", "instances", "poses", "distractors", "all")
 
 
@@ -31,32 +32,32 @@ def main(out: Path) -> None:
 
 def setups(out: Path) -> None:
     """Success in every setup, next to the paper's."""
-    table("task", "setup", "episodes", "pick", "place", "total", "paper", "skipped")
+    table("task", "setup", "episodes", *STEPS, "total", "paper", "skipped")
     for task in TASKS:
         for setup in SETUPS:
             found = summary(out / "runs" / task, f"{task}-{setup}")
             if found is not None:
-                row(task, setup, *rates(found), paper(found), skips(found))
+                row(task, setup, *rates(found), paper(found), joined_skips(found))
 
 
 def meshes(out: Path) -> None:
     """The same with scanned and modelled objects, all unseen."""
-    table("task", "meshes", "episodes", "pick", "place", "total", "by mesh")
+    table("task", "meshes", "episodes", *STEPS, "total", "by mesh")
     for task in TASKS:
         path = out / "runs" / task / "bench" / f"{task}-all-{task}.jsonl"
         if path.is_file():
-            records = [record for record in read_episodes(path)[1] if record.counts]
+            records = [record for record in read_episodes(path)[1] if record.begun]
             done, tried = Counter[str](), Counter[str]()
             for record in records:
-                tried[record.thing] += 1
-                done[record.thing] += record.success
+                tried[record.things[0]] += 1
+                done[record.things[0]] += record.success
             each = ", ".join(f"{name} {done[name]}/{tried[name]}" for name in sorted(tried))
             row(task, len(tried), *rates(summarise(records)), each)
 
 
 def trainings(out: Path) -> None:
     """Three trainings: another seed, and other demonstrations."""
-    table("mug, all unseen", "episodes", "pick", "place", "total")
+    table("mug, all unseen", "episodes", *STEPS, "total")
     totals = []
     for name, run in (
         ("seed 0", "runs/mug"),
@@ -75,7 +76,7 @@ def trainings(out: Path) -> None:
 
 def demonstrations(out: Path) -> None:
     """Success against the number of demonstrations."""
-    table("task", "demonstrations", "episodes", "pick", "place", "total")
+    table("task", "demonstrations", "episodes", *STEPS, "total")
     for task in TASKS:
         for count in (1, 3, 5, 10):
             run = out / "runs" / task
@@ -87,7 +88,7 @@ def demonstrations(out: Path) -> None:
 
 def descriptors(out: Path) -> None:
     """Type 0 alone against types 0 to 3."""
-    table("mug, all unseen", "episodes", "pick", "place", "total", "seconds")
+    table("mug, all unseen", "episodes", *STEPS, "total", "seconds")
     for name, run in (
         ("types 0-3", "runs/mug"),
         ("type 0", "more/mug-type-0"),
@@ -95,7 +96,7 @@ def descriptors(out: Path) -> None:
     ):
         found = summary(out / run, "mug-all")
         if found is not None:
-            row(name, *rates(found), f"{found.pick_seconds:.2f} + {found.place_seconds:.2f}")
+            row(name, *rates(found), joined_seconds(found))
 
 
 def failures(out: Path) -> None:
@@ -105,22 +106,23 @@ def failures(out: Path) -> None:
         if path.name != "commands.jsonl":
             conditions, records = read_episodes(path)
             label = conditions.setup + (", meshes" if conditions.objects else "")
-            kinds = Counter(r.failure.value for r in records if r.counts and not r.success)
+            kinds = Counter(r.outcome for r in records if r.begun and not r.success)
             for kind, count in kinds.most_common():
                 row(conditions.task, label, kind, count)
 
 
 def seconds(out: Path) -> None:
     """How long training and inference took."""
-    table("run", "pick training", "place training", "pick", "place")
+    table("run", *(f"{step} training" for step in STEPS), *STEPS)
     for path in sorted([*out.glob("runs/*/run.json"), *out.glob("*/*/curve/*/run.json"),
                         *out.glob("more/*/run.json")]):  # fmt: skip
-        note = json.loads(path.read_text())
-        spent = [f"{note[step]['seconds']:.0f} s" for step in ("pick", "place") if step in note]
+        run = RunFolder(path.parent)
+        trained = [run.trained(step).get("seconds") for step in STEPS]
+        spent = [f"{seconds:.0f} s" for seconds in trained if seconds is not None]
         task = next(t for t in TASKS if t in path.parts or path.parent.name.startswith(t))
         found = summary(path.parent, f"{task}-all")
-        if found is not None and len(spent) == 2:
-            took = f"{found.pick_seconds:.2f} s", f"{found.place_seconds:.2f} s"
+        if found is not None and len(spent) == len(STEPS):
+            took = [f"{step.seconds:.2f} s" for step in found.steps]
             row(str(path.parent.relative_to(out)), *spent, *took)
 
 
@@ -131,9 +133,10 @@ def summary(run: Path, name: str) -> Summary | None:
     return summarise(records) if records else None
 
 
-def rates(found: Summary) -> tuple[int, str, str, str]:
-    """Cells: number of episodes, pick, place and total."""
-    return found.total.trials, str(found.pick), str(found.place), interval(found.total)
+def rates(found: Summary) -> tuple[object, ...]:
+    """Cells: number of episodes, the rate of each step, and the total."""
+    steps = [str(found.step(name).rate) for name in STEPS]
+    return found.total.trials, *steps, interval(found.total)
 
 
 def interval(rate: Rate) -> str:
@@ -146,12 +149,8 @@ def paper(found: Summary) -> str:
     """What the paper reports."""
     if found.paper is None:
         return ""
-    return " ".join(f"{value:.2f}" for value in found.paper)
-
-
-def skips(found: Summary) -> str:
-    """Mean number of infeasible poses before the one that was executed."""
-    return f"{found.pick_skips:.1f} + {found.place_skips:.1f}"
+    values = [*(found.paper.steps[name] for name in STEPS), found.paper.total]
+    return " ".join(f"{value:.2f}" for value in values)
 
 
 def table(*names: str) -> None:

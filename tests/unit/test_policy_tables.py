@@ -1,6 +1,7 @@
 """The tables of benchmarks/policies, from a made-up folder of results."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,8 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-from bench_samples import CONDITIONS, episode
+from bench_samples import CONDITIONS, STEPS, episode, write_store_v1
+from handful.apps.demo_commands import vary_of
 from handful.bench import EpisodeStore
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "policies"
@@ -19,9 +21,14 @@ FOLDER = Path(__file__).parents[2] / "benchmarks" / "policies"
 def judged(run: Path, failed: int, objects: str = "") -> None:
     store = EpisodeStore(run / "bench", replace(CONDITIONS, objects=objects))
     for number in range(10):
-        store.add(episode(10_000 + number, placed=number >= failed))
-    note = {step: {"seconds": 100.0} for step in ("pick", "place")}
+        store.add(episode(10_000 + number, done=2 if number >= failed else 1))
+    note = {"models": {step: {"seconds": 100.0} for step in STEPS}}
     (run / "run.json").write_text(json.dumps(note))
+
+
+def printed_tables(folder: Path) -> str:
+    words = [sys.executable, FOLDER / "tables.py", folder]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def test_every_table_has_its_rows(tmp_path):
@@ -30,8 +37,7 @@ def test_every_table_has_its_rows(tmp_path):
     judged(tmp_path / "runs" / "mug" / "curve" / "demos-003", 5)
     judged(tmp_path / "more" / "mug-seed-1", 2)
     judged(tmp_path / "more" / "mug-type-0", 7)
-    words = [sys.executable, FOLDER / "tables.py", tmp_path]
-    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    printed = printed_tables(tmp_path)
     for line in (
         "| mug | all | 10 | 1.00 | 0.90 | **0.90** [0.60, 0.98] | 1.00 0.95 0.95 |",
         "| mug | 1 | 10 | 1.00 | 0.60 | **0.60** [0.31, 0.83] | mug 3 6/10 |",
@@ -39,11 +45,34 @@ def test_every_table_has_its_rows(tmp_path):
         "Total: mean 0.850, standard deviation 0.071",
         "| mug | 3 | 10 | 1.00 | 0.50 |",
         "| type 0 | 10 | 1.00 | 0.30 | **0.30** [0.11, 0.60] | 0.50 + 0.50 |",
-        "| mug | all, meshes | place: object not held by the target | 4 |",
+        "| mug | all, meshes | place: object not held | 4 |",
         "| more/mug-type-0 | 100 s | 100 s | 0.50 s | 0.50 s |",
+    ):
+        assert line in printed
+
+
+def test_results_and_runs_of_version_1_have_their_rows(tmp_path):
+    run = tmp_path / "runs" / "mug"
+    write_store_v1(run / "bench")
+    (run / "run.json").write_text(json.dumps({step: {"seconds": 100.0} for step in STEPS}))
+    printed = printed_tables(tmp_path)
+    for line in (
+        "| mug | all | 4 | 0.50 | 0.50 | **0.25** [0.05, 0.70] | 1.00 0.95 0.95 | 2.0 + 2.0 |",
+        "| mug | all | pick: went to something else | 1 |",
+        "| runs/mug | 100 s | 100 s | 0.75 s | 0.75 s |",
     ):
         assert line in printed
 
 
 def test_the_script_is_a_script():
     subprocess.run(["bash", "-n", FOLDER / "run.sh"], check=True)
+
+
+def test_the_script_trains_as_the_demo_does():
+    """The script's tables of variations are those of `handful demo`, by task and step."""
+    script = (FOLDER / "run.sh").read_text()
+    most = re.search(r"^most=(\S+)$", script, re.MULTILINE)[1]
+    for step in STEPS:
+        listed = re.search(rf"^declare -A vary_{step}=\((.*)\)$", script, re.MULTILINE)[1]
+        found = dict(re.findall(r"\[(\w+)\]=(\S+)", listed.replace("$most", most)))
+        assert found == {task: vary_of(task, step) for task in ("mug", "bowl", "bottle")}
