@@ -13,8 +13,9 @@ from PIL import Image
 
 import handful
 from command_line import HANDFUL, run_process
+from handful.apps.cli import KNOWN_HANDS
 from handful.clouds import write_cloud
-from handful.demos import load_demos, save_demos
+from handful.demos import HANDS, gripper_named, load_demos, save_demos
 from samples import small_cloud, small_demos
 
 
@@ -48,13 +49,25 @@ def test_help_has_an_example(command, run):
     assert f"Example: handful {command}" in result.stdout
 
 
+@pytest.mark.parametrize("command", ["npz", "clouds"])
+def test_help_names_the_known_hands(command, run):
+    assert tuple(sorted(HANDS)) == KNOWN_HANDS
+    shown = " ".join(run("import", command, "--help").stdout.replace("│", " ").split())
+    for name in HANDS:
+        assert name in shown
+
+
 def test_sample_import_show(tmp_path, run):
     made = run("sample", "--demos", 2, "--out", tmp_path / "set")
     assert made.returncode == 0, made.stderr
     assert f"handful show {tmp_path / 'set'}" in made.stdout.replace("\n", "")
     shown = run("show", tmp_path / "set", "--out", tmp_path / "p.png", "--most", 1)
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count(" pick ") == shown.stdout.count(" place ") == 2
+    assert shown.stdout.count(" pick ") == shown.stdout.count(" place ") == 4, "step and action"
+    assert (
+        "Gripper: not a known hand; contact at (0, 0, 0.145) m in its frame; opens along x by "
+        "0.08 m; its shape is known (4 boxes, 0 meshes)."
+    ) in shown.stdout
     with Image.open(tmp_path / "p.png") as image:
         colors = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(int)
     reddish = (colors[:, 0] > 120) & (colors[:, 1] < 80) & (colors[:, 2] < 80)
@@ -79,22 +92,41 @@ def test_import_commands_write_a_folder(tmp_path, run):
         pick_scene_points=cloud.points,
         pick_target_pose_wxyz_xyz=[[0, 1, 0, 0, 0.1, 0, 0.2]],
     )
-    for kind in ("edf", "npz"):
-        done = run("import", kind, tmp_path / "demo_0.npz", "--out", tmp_path / kind)
+    for kind, hand in (("edf", []), ("npz", ["--gripper", "robotiq-2f-85"])):
+        done = run("import", kind, tmp_path / "demo_0.npz", "--out", tmp_path / kind, *hand)
         assert done.returncode == 0, done.stderr
         assert np.array_equal(
             load_demos(tmp_path / kind)[0].step("pick").scene.points, cloud.points
         )
+    assert load_demos(tmp_path / "npz").gripper == gripper_named("robotiq-2f-85")
+    assert "Gripper: robotiq-2f-85; contact at (0, 0, 0.145) m" in done.stdout
     write_cloud(cloud, tmp_path / "scene.pcd")
+    (tmp_path / "hand.json").write_text(
+        '{"contact": {"position": [0, 0, 0.1], "quat_wxyz": [0.8, 0.6, 0, 0]}, "axis": "y",'
+        ' "opening": 0.07}'
+    )
     (tmp_path / "poses.csv").write_text(
         "demo,step,scene,x,y,z,qw,qx,qy,qz\ncup,pick,scene.pcd,0.1,0,0.2,0,1,0,0\n"
     )
     done = run(
         "import", "clouds", tmp_path, "--poses", tmp_path / "poses.csv",
-        "--out", tmp_path / "clouds", "--tip", 0.1, "--axis", "y",
+        "--out", tmp_path / "clouds", "--gripper", tmp_path / "hand.json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert load_demos(tmp_path / "clouds").gripper.axis == "y"
+    assert load_demos(tmp_path / "clouds").gripper.contact.position == (0.0, 0.0, 0.1)
+    assert (
+        "Gripper: not a known hand; contact at (0, 0, 0.1) m turned by (0.8, 0.6, 0, 0) in its "
+        "frame; opens along y by 0.07 m; its shape is not known"
+    ) in done.stdout
+
+
+def test_imports_ask_for_the_gripper(tmp_path, run):
+    for arguments in (["npz", tmp_path], ["clouds", tmp_path, "--poses", tmp_path / "p.csv"]):
+        result = run("import", *arguments, "--out", tmp_path / "x")
+        assert result.returncode == 1
+        assert "--gripper is missing: give a known hand (franka-hand, " in result.stderr
+        assert '"contact": {"position": [x, y, z]' in result.stderr
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("name", ["with space", "[b]old", "[/b]", ":smile:", "ünï", "a'b"])
@@ -104,7 +136,8 @@ def test_any_path_is_printed_as_it_is(tmp_path, run, name):
         pick_scene_points=np.concatenate([small_cloud().points, [[np.nan] * 3]]),
         pick_target_poses=np.diag([1.0, -1.0, -1.0, 1.0]),
     )
-    done = run("import", "npz", tmp_path / "demo_0.npz", "--out", tmp_path / name)
+    source, hand = tmp_path / "demo_0.npz", "simulated"
+    done = run("import", "npz", source, "--out", tmp_path / name, "--gripper", hand)
     assert done.returncode == 0, done.stderr
     assert "1 points held NaN and were left out" in done.stdout
     command = done.stdout.split("Look at it: handful ")[1]
@@ -138,7 +171,11 @@ def test_errors_are_one_sentence_and_status_one(tmp_path, run):
         (["sample", "--demos", 1, "--out", tmp_path / "set"], "--overwrite"),
         (["sample", "--demos", 1, "--out", "/proc/none/set"], "cannot be made"),
         (["import", "edf", tmp_path / "none", "--out", tmp_path / "x"], "no such file"),
-        (["import", "npz", tmp_path, "--out", tmp_path / "x", "--axis", "q"], "gripper axis"),
+        (
+            ["import", "npz", tmp_path, "--out", tmp_path / "x", "--gripper", "franka"],
+            "Did you mean 'franka-hand'? Valid: franka-hand, robotiq-2f-140, robotiq-2f-85, "
+            "simulated, simulated-long. For another hand give a .json file with",
+        ),
         (["import", "edf", tmp_path, "--out", tmp_path / "x", "--scale", "nan"], "scale is nan"),
     ]:
         result = run(*arguments)

@@ -20,10 +20,10 @@ from rich.markup import escape
 import handful
 from handful.apps import bench_commands, demo_commands, learn_commands, sim_commands
 from handful.apps._pictures import check_picture_name, write_picture
-from handful.errors import HandfulError
+from handful.errors import HandfulError, OptionError
 
 if TYPE_CHECKING:
-    from handful.demos import DemoSet
+    from handful.demos import DemoSet, Gripper
 
 app = typer.Typer(
     name="handful",
@@ -56,9 +56,18 @@ Overwrite = Annotated[
 Scale = Annotated[
     float, typer.Option(help="Multiplies all positions; 0.001 for recordings in millimetres.")
 ]
-Tip = Annotated[float, typer.Option(help="Height of the finger tips in the gripper frame, m.")]
-Opening = Annotated[float, typer.Option(help="Distance between the open fingers, m.")]
-Axis = Annotated[str, typer.Option(help="Axis along which the fingers open, x or y.")]
+KNOWN_HANDS = ("franka-hand", "robotiq-2f-140", "robotiq-2f-85", "simulated", "simulated-long")
+"""Names of `handful.demos.HANDS`, written out: `--help` does not load that package."""
+
+GripperOption = Annotated[
+    str,
+    typer.Option(
+        "--gripper",
+        help=f"Needed. What was used: a known hand ({', '.join(KNOWN_HANDS)}), or a JSON file with "
+        "`contact`, `axis` and `opening`, see docs/demonstrations.md.",
+        show_default=False,
+    ),
+]
 
 
 def _show_version(wanted: bool) -> bool:
@@ -123,24 +132,25 @@ def import_edf_command(
 def import_npz_command(
     source: Annotated[Path, typer.Argument(help="An NPZ file, or a folder of them.")],
     out: OutFolder,
+    gripper: GripperOption = "",
     scale: Scale = 1.0,
-    tip: Tip = 0.15,
-    opening: Opening = 0.08,
-    axis: Axis = "x",
     overwrite: Overwrite = False,
 ) -> None:
     """Read NPZ files, one for each demonstration.
 
-    Arrays, for each step `pick` and `place`: `pick_scene_points`, `pick_scene_colors`,
+    Arrays, for each step, here `pick`: `pick_scene_points`, `pick_scene_colors`,
     `pick_grasp_points`, `pick_grasp_colors` and `pick_target_poses` [k, 4, 4] (or
-    `pick_target_pose_wxyz_xyz` or `pick_target_pose_xyzw_xyz` [k, 7]).
+    `pick_target_pose_wxyz_xyz` or `pick_target_pose_xyzw_xyz` [k, 7]). A step of another name
+    than `pick` and `place` has its action in an array `NAME_action`, and several have their order
+    in an array `steps`.
 
-    Example: `handful import npz recordings/ --scale 0.001 --out out/cups`
+    Example: `handful import npz recordings/ --gripper franka-hand --scale 0.001 --out out/cups`
     """
-    from handful.demos import Gripper, import_npz
+    from handful.demos import import_npz
 
+    hand = _asked_gripper(gripper)
     with console.status(escape(f"Reading {source}")):
-        demos = import_npz(source, scale=scale, gripper=Gripper(tip, opening, axis))
+        demos = import_npz(source, scale=scale, gripper=hand)
     _save(demos, out, overwrite)
 
 
@@ -149,25 +159,24 @@ def import_clouds_command(
     folder: Annotated[Path, typer.Argument(help="Folder with PLY or PCD clouds.")],
     poses: Annotated[Path, typer.Option(help="CSV or JSON file of poses.", show_default=False)],
     out: OutFolder,
+    gripper: GripperOption = "",
     scale: Scale = 1.0,
-    tip: Tip = 0.15,
-    opening: Opening = 0.08,
-    axis: Axis = "x",
     overwrite: Overwrite = False,
 ) -> None:
     """Read a folder of PLY or PCD clouds and one file of gripper poses.
 
-    A CSV file names its columns: `demo,step,scene,grasp,x,y,z,qw,qx,qy,qz`. A JSON file is a
-    list of objects with `demo`, `step`, `scene`, `grasp`, and `matrix` (4x4), or `position` and
-    `quat_wxyz` or `quat_xyzw`. Rows of the same step add target poses to it.
+    A CSV file names its columns: `demo,step,action,scene,grasp,x,y,z,qw,qx,qy,qz`. A JSON file is
+    a list of objects with `demo`, `step`, `action`, `scene`, `grasp`, and `matrix` (4x4), or
+    `position` and `quat_wxyz` or `quat_xyzw`. Steps named `pick` and `place` need no `action`.
+    Rows of the same step add target poses to it.
 
-    Example: `handful import clouds recordings/ --poses recordings/poses.csv --out out/cups`
+    Example: `handful import clouds cups/ --poses cups/poses.csv --gripper hand.json --out out/cups`
     """
-    from handful.demos import Gripper, import_posed_clouds
+    from handful.demos import import_posed_clouds
 
+    hand = _asked_gripper(gripper)
     with console.status(escape(f"Reading {folder}")):
-        gripper = Gripper(tip, opening, axis)
-        demos = import_posed_clouds(folder, poses, scale=scale, gripper=gripper)
+        demos = import_posed_clouds(folder, poses, scale=scale, gripper=hand)
     _save(demos, out, overwrite)
 
 
@@ -192,6 +201,23 @@ def show(
     _draw(loaded, out or folder / "demos.png", most)
 
 
+def _asked_gripper(name_or_file: str) -> Gripper:
+    """The gripper of an import; recordings do not tell it, and it has no default.
+
+    Raises:
+        HandfulError: It was left out, or there is none of that name.
+    """
+    from handful.demos import load_gripper
+
+    if not name_or_file:
+        raise OptionError(
+            f"--gripper is missing: give a known hand ({', '.join(KNOWN_HANDS)}) or a .json file "
+            'with {"contact": {"position": [x, y, z], "quat_wxyz": [w, x, y, z]}, "axis": "x", '
+            '"opening": 0.08}, lengths in metres.'
+        )
+    return load_gripper(name_or_file)
+
+
 def _save(demos: DemoSet, out: Path, overwrite: bool) -> None:
     from handful.demos import save_demos
 
@@ -206,14 +232,19 @@ def _describe(demos: DemoSet) -> None:
     """A table of what is in a demonstration set."""
     from rich.table import Table
 
-    table = Table("demonstration", "step", "scene points", "grasp points", "target poses")
+    table = Table("demonstration", "step", "action", "scene points", "grasp points", "target poses")
     for demonstration in demos:
         for step in demonstration.steps:
-            grasp = f"{len(step.grasp):,}" if step.grasp else "-"
             table.add_row(
-                demonstration.name, step.name, f"{len(step.scene):,}", grasp, str(len(step.targets))
+                demonstration.name,
+                step.name,
+                step.action.value,
+                f"{len(step.scene):,}",
+                f"{len(step.grasp):,}" if step.grasp else "-",
+                str(len(step.targets)),
             )
     console.print(table)
+    console.print(escape(_gripper_sentence(demos.gripper)), soft_wrap=True)
     dropped = sum(
         cloud.dropped
         for demonstration in demos
@@ -225,8 +256,23 @@ def _describe(demos: DemoSet) -> None:
         console.print(f"{dropped:,} points held NaN and were left out.")
 
 
+def _gripper_sentence(gripper: Gripper) -> str:
+    """What a person must know of the gripper to see that it is the right one."""
+    position = ", ".join(f"{value:g}" for value in gripper.contact.position)
+    turn = ", ".join(f"{value:g}" for value in gripper.contact.quat_wxyz)
+    turned = "" if gripper.contact.quat_wxyz == (1.0, 0.0, 0.0, 0.0) else f" turned by ({turn})"
+    shape = gripper.shape
+    parts = "its shape is not known: collisions of the hand are not checked"
+    if shape is not None:
+        parts = f"its shape is known ({len(shape.boxes)} boxes, {len(shape.meshes)} meshes)"
+    return (
+        f"Gripper: {gripper.name or 'not a known hand'}; contact at ({position}) m{turned} in its "
+        f"frame; opens along {gripper.axis} by {gripper.opening:g} m; {parts}."
+    )
+
+
 def _draw(demos: DemoSet, picture: Path, most: int) -> None:
-    from handful.demos import picture_of_demos
+    from handful.viz import picture_of_demos
 
     check_picture_name(picture)
     with console.status("Drawing"):
