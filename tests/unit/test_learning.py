@@ -7,44 +7,39 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from equivariance import random_object, random_poses
 from handful.clouds import Box, NeighbourIndex, voxel_filter
-from handful.demos import Augmentation, Step
+from handful.demos import Action, Step
 from handful.errors import DemoError, OptionError
 from handful.learning import (
-    ContextDropout,
+    GraspQueryObjective,
     LatticeNegatives,
+    LearnedQueryObjective,
     Loss,
-    PickObjective,
-    PlaceObjective,
+    PaperNegatives,
     SampledNegatives,
     Schedule,
     Trainer,
     TrainingConfig,
     TrainingError,
-    is_far,
-    query_energies,
+    distance_to_scene,
     query_losses,
 )
+from handful.learning.variation import ContextDropout, Variation
 from handful.models import (
+    EdfModel,
     EncodedCloud,
     EncoderConfig,
     GraspQueryConfig,
+    LearnedQueryConfig,
     MatchEnergy,
-    PickConfig,
-    PickModel,
-    PlaceConfig,
-    PlaceModel,
+    ModelConfig,
     QueryPoints,
 )
 from handful.nn import Types
 from handful.sampling import (
     ExhaustiveSampler,
-    Langevin,
-    MetropolisHastings,
-    PaperSchedule,
     lattice_log_partition,
     lattice_log_partitions,
     pose_lattice,
@@ -92,27 +87,69 @@ def test_partitions_of_single_queries_agree_with_one_at_a_time(norm):
         torch.testing.assert_close(together[index], lattice_log_partition(single, lattice))
 
 
-def test_weighted_energies_of_single_queries_add_up():
-    energy, poses = analytic_energy(3), random_poses(7, 0, reach=0.05)
-    parts = query_energies(energy, poses)
-    torch.testing.assert_close((parts * energy.queries.weights).sum(1), energy(poses))
-
-
 def lattice_losses(energy, poses, lattice):
     log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
-    return query_losses(query_energies(energy, poses), log_sums)
+    return query_losses(energy.per_query(poses), log_sums)
 
 
-def test_the_sum_of_query_losses_bounds_the_likelihood():
-    """Hölder: log ∫ exp(-Σ w_i E_i) <= Σ w_i log ∫ exp(-E_i), here by Monte Carlo."""
-    energy = analytic_energy(3)
-    box = 0.2
-    poses = random_poses(40_000, 6)
-    poses[:, :3, 3] = (torch.rand(40_000, 3, generator=generator(7)) * 2 - 1) * box
-    parts = query_energies(energy, poses)
-    joint = (-(parts * energy.queries.weights).sum(1)).logsumexp(0)
-    bound = (energy.queries.weights * (-parts).logsumexp(0)).sum()
-    assert joint < bound
+def bound_and_partition(energy: MatchEnergy, scale: float = 1.0) -> tuple[float, float]:
+    """log of the bound Π Z_i^{w_i} by lattices of each query point, and log Z by Monte Carlo.
+
+    The two come from different computations: the bound from matrix products over the positions of
+    single query points in a box D, Z from whole energies at random poses of which all query points
+    are in D.
+
+    Args:
+        energy: Of several query points.
+        scale: Factor of the weights in the bound; 1 is right.
+    """
+    half, weights = 0.15, scale * energy.queries.weights
+    box = Box((-half,) * 3, (half,) * 3)
+    log_z = [
+        lattice_log_partitions(
+            energy, pose_lattice(box, 0.03, 200, generator(seed), dtype=torch.float64)
+        )
+        for seed in range(8)
+    ]
+    mean = torch.stack(log_z).logsumexp(0) - math.log(len(log_z))
+    bound = (weights * mean).sum()
+    poses = random_poses(60_000, 6)
+    wide = half + 0.08  # the gripper's origin may be outside of D
+    poses[:, :3, 3] = (torch.rand(60_000, 3, generator=generator(7)) * 2 - 1) * wide
+    where = poses[:, None, :3, :3] @ energy.queries.positions[None, :, :, None]
+    inside = ((where[..., 0] + poses[:, None, :3, 3]).abs() <= half).all(-1).all(-1)
+    values = torch.where(inside, (-energy(poses)).exp(), 0.0)
+    return float(bound), float((values.mean() * (2 * wide) ** 3).log())
+
+
+def soft_energy() -> MatchEnergy:
+    """Smooth enough for Monte Carlo."""
+    return replace(analytic_energy(3), temperature=5.0)
+
+
+def test_lattices_of_single_queries_bound_the_partition_of_all():
+    """Hölder: Z over the poses with all query points in D is at most Π Z_i^{w_i}."""
+    bound, partition = bound_and_partition(soft_energy())
+    assert partition < bound
+
+
+def test_the_bound_is_tight_where_query_points_agree():
+    energy = soft_energy()
+    alike = replace(
+        energy.queries,
+        positions=energy.queries.positions[:1].repeat(3, 1),
+        descriptors=energy.queries.descriptors[:1].repeat(3, 1),
+    )
+    bound, partition = bound_and_partition(replace(energy, queries=alike))
+    assert partition == pytest.approx(bound, abs=0.05)
+    worse, lower = bound_and_partition(energy)
+    assert worse - lower > 0.1
+
+
+def test_the_bound_needs_weights_that_add_up_to_one():
+    """The broken control: with twice the weights the "bound" is none."""
+    bound, partition = bound_and_partition(soft_energy(), scale=2.0)
+    assert partition > bound
 
 
 def test_the_loss_of_one_query_is_its_share_of_the_lattice():
@@ -129,6 +166,18 @@ def test_the_loss_of_one_query_is_its_share_of_the_lattice():
     competitors = torch.cat([*everywhere, energy(target)])
     expected = energy(target)[0] + (-competitors).logsumexp(0)
     torch.testing.assert_close(lattice_losses(energy, target, lattice)[0, 0], expected)
+
+
+def test_the_loss_is_never_below_zero_and_the_target_is_its_own_competitor():
+    """Without the target among the competitors, a model sharper than the lattice has a loss < 0."""
+    energy, lattice, target = analytic_energy(2), small_lattice(), random_poses(1, 8, reach=0.05)
+    sharp = replace(energy, temperature=1e-3)
+    log_sums = lattice_log_partitions(sharp, lattice) - lattice.log_cell
+    at_target = sharp.per_query(target)
+    assert (query_losses(at_target, log_sums) >= 0).all()
+    best = at_target - at_target - 1e5  # a pose far better than all of the lattice
+    assert (best + log_sums < 0).any()
+    assert (query_losses(best, log_sums) >= 0).all()
 
 
 def test_the_gradient_of_the_loss_agrees_with_finite_differences():
@@ -179,19 +228,39 @@ def test_sampled_negatives_have_the_gradient_of_the_likelihood():
     assert float(error) < 0.1
 
 
-def test_the_papers_chains_can_train():
-    chains = PaperSchedule(
-        metropolis=MetropolisHastings(steps=2), langevin=Langevin(steps=2), descent=None
-    )
-    objective = PickObjective(SampledNegatives(chains, count=4))
-    steps = [small_step("pick")]
-    run = Trainer(small_model("pick"), objective, steps, TrainingConfig(steps=2))
+@pytest.mark.parametrize("name", ["pick", "place"])
+def test_the_papers_chains_can_train(name):
+    chains = PaperNegatives(metropolis_steps=2, langevin_steps=(1, 3), count=4)
+    objective = replace(OBJECTIVES[name], negatives=chains)
+    if isinstance(objective, GraspQueryObjective):
+        objective = replace(objective, as_in_paper=True)
+    run = Trainer(small_model(name), objective, [small_step(name)], TrainingConfig(steps=3))
     told: list[float] = []
     run.run(lambda report: told.append(report.negative_energy))
     assert run.skipped == 0
     assert np.isfinite(told).all()
+
+
+def test_the_papers_langevin_steps_grow_as_training_goes_on():
+    """3000 at the beginning, 6000 at the end, linearly (appendix on experiments)."""
+    chains = PaperNegatives()
+    steps = [chains.sampler(progress).langevin.steps for progress in (0.0, 0.25, 1.0)]
+    assert steps == [3000, 3750, 6000]
+    assert chains.sampler(0.5).metropolis.steps == 10_000
+    assert chains.sampler(0.5).descent is None
     with pytest.raises(OptionError, match="negatives 0"):
-        SampledNegatives(count=0)
+        SampledNegatives(ExhaustiveSampler(), count=0)
+
+
+def test_the_paper_takes_gradients_through_svgd():
+    """Moving query points move with the weights of the network; ours stay where they arrived."""
+    model, step = small_model("place"), small_step("place")
+    still = OBJECTIVES["place"]
+    moving = replace(still, as_in_paper=True)
+    encoded = model.queries.encode(step.grasp)
+    assert not still._late(model.queries, encoded).positions.requires_grad
+    moving._late(model.queries, encoded).positions.sum().backward()
+    assert any(p.grad is not None and p.grad.abs().max() > 0 for p in model.queries.parameters())
 
 
 def test_a_query_point_in_empty_space_learns_nothing_and_gains_nothing():
@@ -202,7 +271,7 @@ def test_a_query_point_in_empty_space_learns_nothing_and_gains_nothing():
         torch.full((2,), 0.5, dtype=torch.float64),
         energy.queries.descriptors.repeat(2, 1).requires_grad_(),
     )
-    assert is_far(queries.positions, target, scene, 0.03).tolist() == [[False, True]]
+    assert (distance_to_scene(queries.positions, target, scene) >= 0.03).tolist() == [[False, True]]
     negatives = LatticeNegatives(0.05, 20, 0.03)
     found = negatives.likelihood(replace(energy, queries=queries), target, scene, generator())
     found.loss.backward()
@@ -239,21 +308,28 @@ def test_weights_of_query_points_can_be_left_alone():
 
 def small_step(name: str) -> Step:
     step = mug_sample()[0].step(name)
-    grasp = None if step.grasp is None else voxel_filter(step.grasp, 0.01)
-    return Step(name, voxel_filter(step.scene, 0.012), step.targets, grasp)
+    grasp = None
+    if step.action.holding:
+        grasp = voxel_filter(step.grasp, 0.01)
+    return Step(name, step.action, voxel_filter(step.scene, 0.012), step.targets, grasp)
 
 
-def small_model(kind: str) -> PickModel | PlaceModel:
+CONTACT = (0.0, 0.0, 0.145)
+LEARNED = LearnedQueryConfig((CONTACT,))
+
+
+def small_model(name: str) -> EdfModel:
     torch.manual_seed(0)
-    if kind == "pick":
-        return PickModel(PickConfig(SMALL, (4, 2)))
-    queries = GraspQueryConfig(count=5, cluster_radius=0.03, steps=2)
-    return PlaceModel(PlaceConfig(SMALL, SMALL, (4, 2), queries))
+    if not mug_sample().task.step(name).action.holding:
+        return EdfModel(ModelConfig(SMALL, (4, 2), learned=LEARNED))
+    queries = GraspQueryConfig(SMALL, count=5, cluster_radius=0.03, steps=2)
+    return EdfModel(ModelConfig(SMALL, (4, 2), grasp=queries))
 
 
+CROPS = ContextDropout(probability=0.6)
 OBJECTIVES = {
-    "pick": PickObjective(LatticeNegatives(0.04, 30)),
-    "place": PlaceObjective(LatticeNegatives(0.04, 30)),
+    "pick": LearnedQueryObjective(CONTACT, LatticeNegatives(0.04, 30), Variation(context=CROPS)),
+    "place": GraspQueryObjective(CONTACT, LatticeNegatives(0.04, 30), Variation(context=CROPS)),
 }
 
 
@@ -264,7 +340,7 @@ def test_every_weight_learns_from_a_demonstration(kind, progress):
     loss.total.backward()
     assert math.isfinite(loss.total.item())
     silent = [name for name, p in model.named_parameters() if p.grad is None]
-    assert not [name for name in silent if "_logits" not in name]
+    assert not [name for name in silent if "_logits" not in name and "_positions" not in name]
 
 
 @pytest.mark.parametrize("kind", ["pick", "place"])
@@ -279,13 +355,9 @@ def test_the_same_randomness_gives_the_same_loss(kind):
 
 def test_place_needs_a_grasp_cloud():
     step = small_step("place")
-    with pytest.raises(DemoError, match="grasp clouds"):
-        OBJECTIVES["place"].loss(
-            small_model("place"),
-            Step("place", step.scene, step.targets),
-            np.random.default_rng(0),
-            0,
-        )
+    bare = Step("place", Action.PLACE, step.scene, step.targets)
+    with pytest.raises(DemoError, match="no grasp cloud"):
+        OBJECTIVES["place"].loss(small_model("place"), bare, np.random.default_rng(0), 0)
 
 
 def test_context_dropout_keeps_the_target():
@@ -356,9 +428,16 @@ def test_every_demonstration_is_used_equally_often():
     for index in range(5):
         pose = np.eye(4)
         pose[0, 3] = index
-        steps.append(Step("pick", scene, pose))
-    Trainer(nn.Linear(1, 1), Counting(), steps, TrainingConfig(steps=10, batch=3)).run()
+        steps.append(Step("pick", Action.PICK, scene, pose))
+    Trainer(tiny_model(), Counting(), steps, TrainingConfig(steps=10, batch=3)).run()
     assert sorted(np.bincount(seen)) == [6] * 5
+
+
+def tiny_model() -> EdfModel:
+    """The smallest model, always with the same weights."""
+    torch.manual_seed(0)
+    encoder = EncoderConfig(layers=1, degree=0, channels=1, heads=1)
+    return EdfModel(ModelConfig(encoder, (1,), learned=LEARNED))
 
 
 class Sometimes:
@@ -375,8 +454,8 @@ class Sometimes:
 
 def run_with(bad: set[int], steps: int = 30) -> Trainer:
     torch.manual_seed(0)
-    demos = [Step("pick", random_object(0), np.eye(4))]
-    run = Trainer(nn.Linear(2, 2), Sometimes(bad), demos, TrainingConfig(steps=steps))
+    demos = [Step("pick", Action.PICK, random_object(0), np.eye(4))]
+    run = Trainer(tiny_model(), Sometimes(bad), demos, TrainingConfig(steps=steps))
     run.run()
     return run
 
@@ -389,21 +468,21 @@ def test_steps_that_are_not_finite_are_skipped_and_counted():
 
 def test_ten_bad_steps_in_a_row_stop_with_the_last_good_weights():
     torch.manual_seed(0)
-    demos = [Step("pick", random_object(0), np.eye(4))]
-    run = Trainer(nn.Linear(2, 2), Sometimes(set(range(5, 99))), demos, TrainingConfig(steps=50))
+    demos = [Step("pick", Action.PICK, random_object(0), np.eye(4))]
+    run = Trainer(tiny_model(), Sometimes(set(range(5, 99))), demos, TrainingConfig(steps=50))
     with pytest.raises(TrainingError, match="10 steps in a row"):
         run.run()
-    good = run_with(set(), 50)
     assert run.done == 14
-    assert torch.isfinite(weights_of(run)).all()
-    assert not torch.equal(weights_of(run), weights_of(good))
+    stopped_before = Trainer(tiny_model(), Sometimes(set()), demos, TrainingConfig(steps=50))
+    stopped_before.run(until=5)
+    assert torch.equal(weights_of(run), weights_of(stopped_before))
+    stopped_before.run(until=6)
+    assert not torch.equal(weights_of(run), weights_of(stopped_before))
 
 
 def test_the_loss_falls():
     demos = [small_step("pick")]
-    calm = PickObjective(
-        LatticeNegatives(0.04, 30), Augmentation(), ContextDropout(probability=0.0)
-    )
+    calm = replace(OBJECTIVES["pick"], variation=Variation(context=ContextDropout(probability=0.0)))
     run = Trainer(small_model("pick"), calm, demos, TrainingConfig(steps=40))
     losses: list[float] = []
     run.run(lambda report: losses.append(report.loss))

@@ -1,0 +1,132 @@
+"""Recipes: what a step's model is made of, for any step of any task."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from handful.clouds import PointCloud
+from handful.demos import Action, ContactFrame, Demonstration, DemoSet, Gripper, Step
+from handful.errors import DemoError, OptionError
+from handful.learning import GraspQueryObjective, LearnedQueryObjective, PaperNegatives, recipe_for
+from handful.learning._recipe import descriptor_channels
+from samples import mug_sample, small_demos
+
+
+def renamed(demos: DemoSet, names: dict[str, str]) -> DemoSet:
+    """The same demonstrations with other names of their steps."""
+    return replace(
+        demos,
+        demonstrations=tuple(
+            Demonstration(
+                demo.name,
+                tuple(
+                    Step(names[one.name], one.action, one.scene, one.targets, one.grasp)
+                    for one in demo.steps
+                ),
+            )
+            for demo in demos
+        ),
+    )
+
+
+def test_a_recipe_depends_on_the_action_and_not_on_the_name():
+    demos = small_demos()
+    other = renamed(demos, {"pick": "place the gripper", "place": "pick a spot"})
+    for name, another in (("pick", "place the gripper"), ("place", "pick a spot")):
+        one, two = recipe_for(demos, name), recipe_for(other, another)
+        assert two.step.name == another
+        assert replace(two, step=one.step) == one
+
+
+def test_the_query_point_of_an_empty_gripper_is_the_contact_point():
+    demos = small_demos()
+    for contact in (
+        ContactFrame((0.0, 0.0, 0.0)),
+        ContactFrame((0.02, -0.01, 0.1), (0.5, 0.5, 0.5, 0.5)),
+    ):
+        held_with = replace(demos, gripper=Gripper(contact, "y", 0.05))
+        recipe = recipe_for(held_with, "pick")
+        assert recipe.model.learned.positions == (contact.position,)
+        assert recipe.objective.contact == contact.position
+
+
+def test_the_source_of_query_points_follows_what_the_gripper_holds():
+    demos = small_demos()
+    empty, full = recipe_for(demos, "pick"), recipe_for(demos, "place")
+    assert isinstance(empty.objective, LearnedQueryObjective)
+    assert isinstance(full.objective, GraspQueryObjective)
+    assert (empty.model.grasp, full.model.learned) == (None, None)
+    with pytest.raises(DemoError, match="step 'pikc'.*Did you mean 'pick'"):
+        recipe_for(demos, "pikc")
+
+
+def test_colours_are_used_if_all_clouds_have_them():
+    demos = small_demos()
+    assert recipe_for(demos, "pick").model.encoder.use_colors
+    step = demos[0].step("pick")
+    grey = Step("pick", Action.PICK, PointCloud(step.scene.points), step.targets)
+    some = DemoSet((demos[0], Demonstration("grey", (grey,))), demos.gripper)
+    assert not recipe_for(some, "pick").model.encoder.use_colors
+
+
+@pytest.mark.parametrize("name", ["pick", "place"])
+def test_variation_is_what_was_asked_for(name):
+    demos = small_demos()
+    plain = recipe_for(demos, name).objective.variation
+    assert (plain.augmentation.recolor, plain.augmentation.fade) == (0, 0)
+    assert (plain.stretch.most, plain.clutter.most, plain.one_sided) == (0, 0, 0)
+
+    def varied(*words: str):
+        return recipe_for(demos, name, vary=words).objective.variation
+
+    assert varied("colors").augmentation.recolor > 0
+    assert varied("contrast").augmentation.fade > 0
+    assert varied("shapes").stretch.most > 0
+    assert varied("clutter").clutter.most > 0
+    assert (varied("sides").one_sided > 0) == demos.task.step(name).action.holding
+    with pytest.raises(OptionError, match="variation 'colours'"):
+        varied("colours")
+    more = recipe_for(demos, name, vary=("shapes",)).training.steps
+    assert more > recipe_for(demos, name).training.steps
+    assert recipe_for(demos, name, steps=7, seed=5).training.steps == 7
+
+
+@pytest.mark.parametrize("name", ["pick", "place"])
+def test_the_preset_paper_is_the_paper(name):
+    """Appendices on query models and experiments: 600 steps, 100 SVGD steps, growing chains."""
+    recipe = recipe_for(mug_sample(), name, preset="paper", vary=("colors",))
+    assert recipe.training.steps == 600
+    rates = [recipe.training.schedule.rate(step, 600) for step in (0, 599)]
+    assert rates == pytest.approx([0.005, 0.001], rel=1e-3)
+    assert isinstance(recipe.objective.negatives, PaperNegatives)
+    variation = recipe.objective.variation
+    assert variation.context.probability == variation.augmentation.recolor == 0
+    assert variation.augmentation.point_jitter > 0
+    if recipe.step.action.holding:
+        assert (recipe.model.grasp.steps, recipe.model.grasp.step_size) == (100, 0.005)
+        assert recipe.objective.as_in_paper
+    with pytest.raises(OptionError, match="preset 'fats'"):
+        recipe_for(mug_sample(), name, preset="fats")
+
+
+def test_type_0_alone_is_as_long_as_all_types():
+    assert descriptor_channels((0, 1, 2, 3)) == (16, 8, 4, 4)
+    assert descriptor_channels((0,)) == (88,)
+    assert descriptor_channels((1,)) == (0, 8)
+    for wrong in ((0, 4), ()):
+        with pytest.raises(OptionError, match="choose some of"):
+            descriptor_channels(wrong)
+
+
+def test_type_0_alone_has_query_points_enough_to_know_an_orientation():
+    demos = small_demos()
+    (centre,) = recipe_for(demos, "pick").model.learned.positions
+    many = recipe_for(demos, "pick", types=(0,)).model.learned.positions
+    around = np.array(many) - centre
+    assert len(around) == 10
+    np.testing.assert_allclose(np.linalg.norm(around, axis=1), 0.02)
+    assert np.linalg.matrix_rank(around, tol=1e-3) == 3
+    for name in demos.task.names:
+        assert recipe_for(demos, name).objective.negatives.learn_weights
+        assert not recipe_for(demos, name, types=(0,)).objective.negatives.learn_weights
