@@ -35,6 +35,9 @@ LEVEL = 0.95
 """Least upward part of the normal of a level surface."""
 TOO_MANY = 6
 """Crossed scene points that make a collision; fewer are noise."""
+HAND_DEPTH, IN_HAND = 0.002, 4
+"""Depth in the hand from which on a scene point counts, metres, and how many make a collision. Less
+than above, for fingers are thin: one of 9 mm by 22 mm in a surface has about ten such points."""
 
 
 class SceneSurface:
@@ -83,7 +86,7 @@ class SceneSurface:
         low, high = moved.min(axis=0), moved.max(axis=0)
         close = ((self._points >= low) & (self._points <= high)).all(axis=1)
         local = (self._points[close] - T_scene_gripper[:3, 3]) @ T_scene_gripper[:3, :3]
-        return int(shape.contains(local, -TOLERANCE).sum()) >= TOO_MANY
+        return int(shape.contains(local, -HAND_DEPTH).sum()) >= IN_HAND
 
     def crossings(self, held: Float[np.ndarray, "held 3"]) -> int:
         """How many scene points the held surface crosses, and held points are in the table."""

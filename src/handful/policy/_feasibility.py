@@ -71,6 +71,10 @@ class Limits:
     hand: bool = True
     held: bool = True
 
+    def __post_init__(self) -> None:
+        if self.table is not None and not math.isfinite(self.table):
+            raise OptionError(f"limits: table is {self.table}: need its height in metres, or None.")
+
 
 class Feasibility:
     """Judges poses for one step, for what was seen once.

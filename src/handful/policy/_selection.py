@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from handful.clouds import PointCloud
 from handful.demos import Gripper
-from handful.errors import HandfulError
+from handful.errors import HandfulError, OptionError
 from handful.policy._confidence import SURE_ENOUGH
 from handful.policy._interfaces import PosePredictor, RatingPredictor
 from handful.policy._perturb import perturbed
@@ -25,6 +25,8 @@ ATTEMPTS = 3
 PERTURBED, PERTURBATIONS = 8, 256
 """How many of the best poses are perturbed, and how many poses are made of them."""
 _SEEDS_APART = 1_000_003
+SAME_PLACE, SAME_ANGLE = 0.01, 0.1
+"""Contact frames of one gripper, described twice, differ at most by this: metres, radians."""
 
 
 class PoseSelection:
@@ -68,10 +70,7 @@ class PoseSelection:
         self.seconds = 0.0
         self.proposed = RankedPoses.nothing(gripper)
         self.chosen: int | None = None
-        try:
-            self._choose()
-        except HandfulError as error:
-            self._refusal = str(error)
+        self._choose()
 
     @property
     def T_scene_gripper(self) -> Float[np.ndarray, "4 4"] | None:
@@ -81,10 +80,8 @@ class PoseSelection:
     @property
     def why_none(self) -> str:
         """Why no pose was chosen, for people."""
-        if self._refusal:
-            return self._refusal
         if not len(self.proposed):
-            return "the predictor proposed nothing"
+            return self._refusal or "the predictor proposed nothing"
         most = ", ".join(f"{reason} ({times})" for reason, times in self.skipped.most_common(2))
         return f"none of {len(self.proposed)} poses: {most}"
 
@@ -97,7 +94,7 @@ class PoseSelection:
             good = len(self.proposed) + np.flatnonzero(more.confidence >= enough)
             self.proposed = self.proposed.followed_by(more)
             self.chosen = self._first_feasible(good)
-            if self.chosen is not None or len(good) == 0:
+            if self.chosen is not None or (attempt == 0 and len(good) == 0):
                 break
         if self.chosen is None:
             by_energy = np.argsort(self.proposed.energy, kind="stable")
@@ -105,22 +102,46 @@ class PoseSelection:
             self.chosen = self._first_feasible(by_energy[rest])
 
     def _asked(self, attempt: int, T_scene_good: Float[np.ndarray, "good 4 4"]) -> RankedPoses:
-        """What the predictor answers the first, second or third time."""
+        """What the predictor answers the first, second or third time; nothing if it refuses."""
         seed = self._seed + attempt * _SEEDS_APART
         start = time.perf_counter()
         try:
             if attempt == 1 and isinstance(self._predictor, RatingPredictor):
                 rng = np.random.default_rng(seed)
                 beside = perturbed(T_scene_good, PERTURBATIONS, self._gripper, rng)
-                return self._predictor.rate(beside, self._scene, self._grasp)
-            return self._predictor.sample(self._scene, self._grasp, n=self._samples, seed=seed)
-        finally:
-            self.seconds += time.perf_counter() - start
+                answer = self._predictor.rate(beside, self._scene, self._grasp)
+            else:
+                answer = self._predictor.sample(
+                    self._scene, self._grasp, n=self._samples, seed=seed
+                )
+        except HandfulError as error:
+            self._refusal = str(error)
+            answer = RankedPoses.nothing(self._gripper)
+        self.seconds += time.perf_counter() - start
+        check_same_contact(answer.gripper, self._gripper)
+        return answer
 
     def _first_feasible(self, numbers: Int[np.ndarray, "poses"]) -> int | None:
         for number in numbers.tolist():
             verdict = self._feasible(self.proposed.T_scene_gripper[number])
             if verdict:
                 return number
-            self.skipped[verdict.reason] += 1
+            self.skipped[verdict.reason or "no reason given"] += 1
         return None
+
+
+def check_same_contact(predicted: Gripper, used: Gripper) -> None:
+    """Refuse poses of one gripper for another one whose contact frame is elsewhere.
+
+    Raises:
+        OptionError: The two contact frames differ.
+    """
+    apart = np.linalg.inv(predicted.T_gripper_contact) @ used.T_gripper_contact
+    distance = float(np.linalg.norm(apart[:3, 3]))
+    angle = float(np.arccos(np.clip((np.trace(apart[:3, :3]) - 1.0) / 2.0, -1.0, 1.0)))
+    if distance > SAME_PLACE or angle > SAME_ANGLE:
+        raise OptionError(
+            f"the predictor's poses are of a gripper whose contact frame is {1000 * distance:.0f} "
+            f"mm and {np.rad2deg(angle):.0f} degrees from that of the robot's gripper: use "
+            "predictor.for_gripper(robot.gripper)."
+        )
