@@ -11,8 +11,7 @@ from handful.geometry import (
     pose_from_rotation_translation,
 )
 from handful.sampling import count_modes, distinct_poses, weight_effective_sample_size
-from handful.sampling._langevin import standard_drift
-from handful.sampling._metropolis import reorthonormalised
+from handful.sampling.chains._steps import reorthonormalised, standard_drift
 
 seeds = st.integers(0, 10_000)
 

@@ -1,24 +1,29 @@
 """What all samplers share: seeds, bounds, the reference point, gradients, reports, errors."""
 
 import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from handful.clouds import Box
+from clock import Clock
+from handful.clouds import Box, PointCloud
 from handful.errors import CloudShapeError, GeometryError, OptionError
 from handful.geometry import (
     check_pose,
     haar_rotations,
     lie_derivative_matrix,
     pose_apply,
+    pose_distance,
     pose_from_rotation_translation,
     pose_retract,
     poses_from_wxyz_xyz,
     poses_to_wxyz_xyz,
 )
-from handful.models import MatchEnergy, QueryPoints
+from handful.models import DescriptorField, EncoderConfig, MatchEnergy, QueryPoints
 from handful.nn import Types
 from handful.sampling import (
     Descent,
@@ -34,7 +39,9 @@ from handful.sampling import (
     mode_coverage,
     weight_effective_sample_size,
 )
-from handful.sampling._exhaustive_sampler import independence_chains
+from handful.sampling import _sampler as sampler_module
+from handful.sampling.lattice import _exhaustive_sampler as exhaustive_module
+from handful.sampling.lattice._correction import independence_chains
 
 BOX = Box((-0.1, -0.05, 0.0), (0.1, 0.05, 0.1))
 TYPES = Types((2, 1, 1))
@@ -120,14 +127,34 @@ def test_the_same_seed_gives_the_same_poses(sampler):
     assert first.poses.shape != other.poses.shape or not torch.equal(first.poses, other.poses)
 
 
+def in_small_steps(kernel):
+    if isinstance(kernel, PaperSchedule):
+        names = ("metropolis", "langevin", "descent")
+        return replace(kernel, **{name: in_small_steps(getattr(kernel, name)) for name in names})
+    return replace(kernel, angle=1e-3, distance=1e-5)
+
+
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
-def test_kernels_run_from_the_poses_of_another_sampler(kernel):
-    energy = smooth_energy()
+def test_kernels_run_from_given_poses_and_sample_from_anywhere(kernel):
+    """Chains of small steps end beside the poses that they started from."""
+    energy, kernel = smooth_energy(), in_small_steps(kernel)
     start = ExhaustiveSearch(spacing=0.03, rotations=64).sample(energy, BOX, 6, seeded())
-    moved = kernel.run(energy, start.poses, seeded(), BOX)
-    assert len(moved) == len(start)
-    if isinstance(kernel, Descent):
-        assert float(moved.energies.max()) < float(start.energies.max()) + 1e-6
+
+    def moved(samples: PoseSamples) -> tuple[torch.Tensor, torch.Tensor]:
+        assert len(samples) == len(start)
+        turn, gap = pose_distance(centred_of(energy, start)[:, None], centred_of(energy, samples))
+        return turn.amin(1), gap.amin(1)
+
+    turn, gap = moved(kernel.run(energy, start.poses, seeded(), BOX))
+    assert 0.0 < float(turn.max()) < 0.03
+    assert 0.0 < float(gap.max()) < 3e-4
+    turn, gap = moved(kernel.sample(energy, BOX, len(start), seeded()))
+    assert float(turn.max()) > 0.3
+    assert float(gap.max()) > 0.01
+
+
+def centred_of(energy: MatchEnergy, samples: PoseSamples) -> torch.Tensor:
+    return Target(energy, BOX).centred(samples.poses)
 
 
 def test_moves_of_a_kernel_follow_resampling():
@@ -137,12 +164,83 @@ def test_moves_of_a_kernel_follow_resampling():
     assert len(samples) == 30
 
 
-def test_anytime_sampler_pools_lattices_within_its_budget():
-    sampler = replace(SAMPLERS["sampler"], time_budget=0.5)
-    samples = sampler.sample(smooth_energy(), BOX, 30, seeded())
-    assert samples.report.levels >= 2
-    assert samples.report.seconds < 0.75
-    assert samples.report.energy_evaluations == 500 * samples.report.levels
+@pytest.mark.parametrize(("budget", "lattices"), [(0.1, 1), (1.9, 1), (2.1, 2), (7.5, 7)])
+def test_anytime_sampler_pools_the_lattices_that_fit_into_its_budget(budget, lattices, monkeypatch):
+    """Every lattice takes one second: the key field is evaluated for its cells and its draws."""
+    clock = Clock()
+    clock.install(monkeypatch, exhaustive_module, sampler_module)
+    energy = smooth_energy()
+    energy = replace(energy, field=clock.slow(energy.field, lambda positions: 0.5))
+    sampler = replace(SAMPLERS["sampler"], time_budget=budget)
+    report = sampler.sample(energy, BOX, 30, seeded()).report
+    assert report.levels == report.seconds == lattices
+    assert report.energy_evaluations == 500 * lattices
+
+
+# --- threads -----------------------------------------------------------------------------------
+
+
+def encoded_energy() -> MatchEnergy:
+    """The energy of an untrained descriptor field over a cloud."""
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    cloud = PointCloud(rng.uniform(-0.06, 0.06, (80, 3)), rng.uniform(0, 1, (80, 3)))
+    config = EncoderConfig(voxel_size=None, radius=0.05, layers=1, degree=1, channels=8, heads=2)
+    field = DescriptorField(config, TYPES).eval()
+    with torch.no_grad():
+        return MatchEnergy(field(cloud), smooth_energy(torch.float32).queries, TYPES)
+
+
+class Meeting:
+    """A field that waits until two threads evaluate it, which makes their runs overlap.
+
+    Args:
+        field: What is evaluated.
+        shared: Whether the positions are kept in one place for both threads meanwhile: a bug.
+    """
+
+    def __init__(self, field, shared: bool = False) -> None:
+        self.field, self.shared = field, shared
+        self.overlapped = 0
+        self._barrier = threading.Barrier(2)
+        self._last = None
+
+    def __call__(self, positions: torch.Tensor) -> torch.Tensor:
+        self._last = positions
+        try:
+            self._barrier.wait(timeout=2.0)
+            self.overlapped += 1
+        except threading.BrokenBarrierError:  # the other thread has ended
+            pass
+        return self.field(self._last if self.shared else positions)
+
+
+def in_two_threads(sampler, energy: MatchEnergy) -> list[PoseSamples]:
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda seed: sampler.sample(energy, BOX, 8, seeded(seed)), (1, 2)))
+
+
+@pytest.mark.parametrize("make", [lambda: smooth_energy(torch.float32), encoded_energy],
+                         ids=["waves", "descriptor field"])  # fmt: skip
+@pytest.mark.parametrize("name", ["metropolis", "mala", "search", "sampler", "marginals"])
+def test_two_threads_with_one_energy_find_what_each_finds_alone(make, name):
+    energy, sampler = make(), SAMPLERS[name]
+    alone = [sampler.sample(energy, BOX, 8, seeded(seed)) for seed in (1, 2)]
+    meeting = Meeting(energy.field)
+    together = in_two_threads(sampler, replace(energy, field=meeting))
+    assert meeting.overlapped >= 4
+    for one, other in zip(alone, together, strict=True):
+        assert torch.equal(one.poses, other.poses)
+        assert torch.equal(one.energies, other.energies)
+        assert one.report.energy_evaluations == other.report.energy_evaluations
+
+
+def test_the_check_notices_state_that_threads_share():
+    energy, sampler = smooth_energy(torch.float32), SAMPLERS["metropolis"]
+    alone = [sampler.sample(energy, BOX, 8, seeded(seed)) for seed in (1, 2)]
+    together = in_two_threads(sampler, replace(energy, field=Meeting(energy.field, shared=True)))
+    same = [torch.equal(one.poses, other.poses) for one, other in zip(alone, together, strict=True)]
+    assert not all(same)
 
 
 # --- the target --------------------------------------------------------------------------------
@@ -211,6 +309,12 @@ def test_a_langevin_step_is_the_equation_of_the_paper():
     torch.testing.assert_close(found, pose_retract(centred, step))
 
 
+def grown(box: Box, margin: float) -> Box:
+    return Box(
+        tuple(value - margin for value in box.lower), tuple(value + margin for value in box.upper)
+    )
+
+
 def test_descent_goes_down_and_stays_inside():
     energy = smooth_energy()
     last = math.inf
@@ -218,6 +322,9 @@ def test_descent_goes_down_and_stays_inside():
         samples = Descent(steps=steps, angle=0.05, distance=0.002).sample(energy, BOX, 20, seeded())
         assert float(samples.energies.mean()) < last
         last = float(samples.energies.mean())
+        assert bool(Target(energy, grown(BOX, 1e-9)).inside(centred_of(energy, samples)).all())
+    faces = Target(energy, grown(BOX, -1e-9)).inside(centred_of(energy, samples))
+    assert not bool(faces.all()), "no pose came to a face: staying inside was not tested"
 
 
 # --- reports -----------------------------------------------------------------------------------
@@ -320,9 +427,9 @@ def test_chains_that_start_outside_are_refused():
     poses[1, 0, 3] += 5.0
     with pytest.raises(EnergyError, match="1 of 3 chains start outside of the workspace"):
         MetropolisHastings().run(smooth_energy(), poses, seeded(), Box((-1,) * 3, (1,) * 3))
-    with pytest.raises(GeometryError, match="initial_poses"):
+    with pytest.raises(GeometryError, match="T_scene_gripper"):
         MetropolisHastings().run(smooth_energy(), 2.0 * poses, seeded(), BOX)
-    with pytest.raises(OptionError, match="initial_poses is 0"):
+    with pytest.raises(OptionError, match="T_scene_gripper is 0"):
         MetropolisHastings().run(smooth_energy(), poses[:0], seeded(), BOX)
 
 

@@ -26,13 +26,14 @@ from handful.sampling import (
     near_points,
     pose_lattice,
 )
-from handful.sampling import _minima as minima_module
-from handful.sampling import _scores as scores_module
-from handful.sampling import _volume as volume_module
-from handful.sampling._grid import Grid
-from handful.sampling._kept import KeptVolume
-from handful.sampling._proposal import ball_radius, ball_rotations
-from handful.sampling._volume import JointVolume, KeyGrid
+from handful.sampling.lattice import _dense_lattice as dense_module
+from handful.sampling.lattice import _lattice_energies as energies_module
+from handful.sampling.lattice import _minima as minima_module
+from handful.sampling.lattice._dense_lattice import DenseLattice, KeyGrid
+from handful.sampling.lattice._grid import Grid
+from handful.sampling.lattice._lattice_energies import LatticeEnergies
+from handful.sampling.lattice._proposal import ball_radius, ball_rotations
+from handful.sampling.lattice._sparse_lattice import SparseLattice
 
 TYPES = Types((2, 2, 1))
 BOX = Box((-0.05, -0.04, 0.0), (0.05, 0.06, 0.08))
@@ -90,9 +91,9 @@ def slow_energies(energy: MatchEnergy, lattice: PoseLattice) -> torch.Tensor:
 @pytest.fixture(params=["one block", "many blocks"])
 def blocks(request, monkeypatch):
     if request.param == "many blocks":
-        monkeypatch.setattr(scores_module, "MAX_ENTRIES", 70)
-        monkeypatch.setattr(volume_module, "MAX_ENTRIES", 3000)
-        monkeypatch.setattr(volume_module, "_CACHED", 2000)
+        monkeypatch.setattr(energies_module, "MAX_ENTRIES", 70)
+        monkeypatch.setattr(dense_module, "MAX_ENTRIES", 3000)
+        monkeypatch.setattr(dense_module, "_CACHED", 2000)
     return request.param
 
 
@@ -121,12 +122,12 @@ def test_lattice_is_inside_the_box_and_counts_its_volume():
 
 def test_lattice_near_points():
     points = torch.tensor([[0.0, 0.0, 0.04]], dtype=torch.float64)
-    keep = near_points(points, 0.02)
-    lattice = pose_lattice(BOX, 0.01, 5, seeded(), dtype=torch.float64, keep=keep)
+    mask = near_points(points, 0.02)
+    lattice = pose_lattice(BOX, 0.01, 5, seeded(), dtype=torch.float64, mask=mask)
     assert len(lattice.positions) > 0
     assert float((lattice.positions - points).norm(dim=-1).max()) <= 0.02
     with pytest.raises(OptionError, match="no lattice position is left"):
-        pose_lattice(BOX, 0.01, 5, seeded(), keep=near_points(points + 1.0, 0.02))
+        pose_lattice(BOX, 0.01, 5, seeded(), mask=near_points(points + 1.0, 0.02))
 
 
 def test_a_lattice_too_fine_is_refused():
@@ -149,22 +150,22 @@ def test_ball_rotations_are_uniform_in_the_ball():
 @pytest.mark.parametrize("norm", ["squared", "irrepwise_l1"])
 def test_lattice_energies_are_those_of_the_energy(norm):
     energy, lattice = smooth_energy(1, norm), small_lattice()
-    scores = scores_module.QueryScores.of(energy, 0, lattice.rotations)
-    fast = scores.energies(energy.field(lattice.positions))
+    alone = LatticeEnergies.of(energy, 0, lattice.rotations)
+    fast = alone.at(energy.field(lattice.positions))
     slow = slow_energies(energy, lattice)
     torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-9)
-    parts = list(scores.energies_by_rotation(energy.field(lattice.positions), 6))
+    parts = list(alone.by_rotation(energy.field(lattice.positions), 6))
     assert [len(part) for part in parts] == [6, 6, 6, 2]
     torch.testing.assert_close(torch.cat(parts), fast.mT)
 
 
-def whole_volume(volume: JointVolume) -> torch.Tensor:
+def whole_volume(volume: DenseLattice) -> torch.Tensor:
     return torch.cat([volume.slab(*part) for part in volume.slabs()], dim=1)
 
 
 @pytest.mark.parametrize("queries", [1, 3])
 @pytest.mark.parametrize("norm", ["squared", "irrepwise_l1"])
-def test_joint_volume_is_the_energy_between_lattice_points(queries, norm, blocks):
+def test_dense_energies_are_those_of_the_energy_between_lattice_points(queries, norm, blocks):
     energy = smooth_energy(queries, norm)
     target = Target(energy, BOX)
     errors = []
@@ -172,7 +173,7 @@ def test_joint_volume_is_the_energy_between_lattice_points(queries, norm, blocks
         with torch.no_grad():
             grid = KeyGrid.of(target, energy, spacing, seeded(), None)
             rotations = rotation_lattice(7, generator=seeded(), dtype=torch.float64)
-            found = whole_volume(JointVolume.of(grid, rotations))
+            found = whole_volume(DenseLattice.of(grid, rotations))
             assert found.shape == (7, *grid.inner.shape)
             centres = grid.inner.centres().repeat(7, 1)
             turns = rotations.repeat_interleave(grid.inner.size, 0)
@@ -205,14 +206,14 @@ def slow_minima(energies: torch.Tensor, neighbours: torch.Tensor) -> set[tuple[i
     return found
 
 
-def test_lattice_minima_are_all_minima(blocks, monkeypatch):
+def test_dense_minima_are_all_minima(blocks, monkeypatch):
     monkeypatch.setattr(minima_module, "_LOWEST", 1.0)
     energy = smooth_energy(2)
     with torch.no_grad():
         grid = KeyGrid.of(Target(energy, BOX), energy, 0.02, seeded(), None)
         rotations = rotation_lattice(20, generator=seeded(), dtype=torch.float64)
-        volume = JointVolume.of(grid, rotations)
-        poses, energies = minima_module.lattice_minima(volume, 10_000)
+        volume = DenseLattice.of(grid, rotations)
+        poses, energies = minima_module.dense_minima(volume, 10_000)
         whole = whole_volume(volume)
     neighbours = minima_module.nearest_rotations(rotations)
     cells = grid.inner.cells_of(poses[:, :3, 3])
@@ -223,31 +224,33 @@ def test_lattice_minima_are_all_minima(blocks, monkeypatch):
     assert bool((energies.diff() >= 0).all())
 
 
-def kept_volume(energy: MatchEnergy, spacing: float = 0.02, rotations: int = 20) -> KeptVolume:
+def sparse_lattice(
+    energy: MatchEnergy, spacing: float = 0.02, rotations: int = 20
+) -> SparseLattice:
     turns = rotation_lattice(rotations, generator=seeded(), dtype=torch.float64)
-    keep = near_points(torch.tensor([[0.0, 0.0, 0.04], [0.04, 0.0, 0.02]]), 0.035)
+    mask = near_points(torch.tensor([[0.0, 0.0, 0.04], [0.04, 0.0, 0.02]]), 0.035)
     with torch.no_grad():
-        volume = KeptVolume.of(Target(energy, BOX), energy, spacing, turns, seeded(), keep)
-    assert volume is not None
-    return volume
+        lattice = SparseLattice.of(Target(energy, BOX), energy, spacing, turns, seeded(), mask)
+    assert lattice is not None
+    return lattice
 
 
 @pytest.mark.parametrize("norm", ["squared", "irrepwise_l1"])
-def test_kept_energies_of_one_query_are_exact(norm):
+def test_sparse_energies_of_one_query_are_exact(norm):
     energy = smooth_energy(1, norm)
-    volume = kept_volume(energy)
-    count, kept = volume.energies.shape
+    volume = sparse_lattice(energy)
+    count, cells = volume.energies.shape
     assert volume.exact
-    assert 0 < kept < volume.grid.size
-    turn, column = torch.arange(count).repeat_interleave(kept), torch.arange(kept).repeat(count)
+    assert 0 < cells < volume.grid.size
+    turn, column = torch.arange(count).repeat_interleave(cells), torch.arange(cells).repeat(count)
     poses = Target(energy, BOX).poses(volume.centred_poses(turn, column))
     torch.testing.assert_close(volume.energies.flatten(), energy(poses))
 
 
-def test_kept_energies_of_several_queries_are_those_of_the_cells_they_are_in():
+def test_sparse_energies_of_several_queries_are_those_of_the_cells_they_are_in():
     """One entry after the other: where each query point is, which cell that is, its energy."""
     energy = smooth_energy(3)
-    volume = kept_volume(energy, rotations=5)
+    volume = sparse_lattice(energy, rotations=5)
     queries, centres = energy.queries, volume.grid.centres()
     strongest = int(queries.weights.argmax())
     cells = set(volume.cells.tolist())
@@ -267,11 +270,11 @@ def test_kept_energies_of_several_queries_are_those_of_the_cells_they_are_in():
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_kept_minima_are_all_minima(queries, monkeypatch):
+def test_sparse_minima_are_all_minima(queries, monkeypatch):
     monkeypatch.setattr(minima_module, "_LOWEST", 1.0)
     energy = smooth_energy(queries)
-    volume = kept_volume(energy)
-    poses, energies = minima_module.kept_minima(volume, 10_000)
+    volume = sparse_lattice(energy)
+    poses, energies = minima_module.sparse_minima(volume, 10_000)
     whole = torch.full((20, volume.grid.size), math.inf, dtype=torch.float64)
     whole[:, volume.cells] = volume.energies
     neighbours = minima_module.nearest_rotations(volume.rotations)
@@ -285,19 +288,19 @@ def test_kept_minima_are_all_minima(queries, monkeypatch):
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_search_of_kept_cells_is_about_as_good_as_search_of_all_cells(queries):
+def test_sparse_search_is_about_as_good_as_dense_search(queries):
     """The energy is rugged and its minima are at the walls, so both searches vary with the seed."""
     energy = smooth_energy(queries)
     everything = near_points(torch.zeros(1, 3), 1.0)
     options = {"spacing": 0.02, "rotations": 200, "refine_steps": 20}
-    dense, kept = ExhaustiveSearch(**options), ExhaustiveSearch(**options, keep=everything)
+    dense, sparse = ExhaustiveSearch(**options), ExhaustiveSearch(**options, mask=everything)
     best = []
     with torch.no_grad():
         for seed in range(6):
-            found = [search.sample(energy, BOX, 5, seeded(seed)) for search in (dense, kept)]
+            found = [search.sample(energy, BOX, 5, seeded(seed)) for search in (dense, sparse)]
             best.append([float(samples.energies[0]) for samples in found])
-    of_all, of_kept = np.mean(best, axis=0)
-    assert of_kept < 1.03 * of_all
+    of_dense, of_sparse = np.mean(best, axis=0)
+    assert of_sparse < 1.03 * of_dense
 
 
 def test_nearest_rotations_are_nearest():
@@ -309,7 +312,7 @@ def test_nearest_rotations_are_nearest():
     assert torch.equal(minima_module.nearest_rotations(rotations[:1]), torch.zeros(1, 1).long())
 
 
-def test_key_grid_skips_what_is_not_kept_and_refuses_nan():
+def test_key_grid_evaluates_the_mask_only_and_refuses_nan():
     energy = smooth_energy(1)
     seen = []
 
@@ -318,11 +321,11 @@ def test_key_grid_skips_what_is_not_kept_and_refuses_nan():
         return energy.field(positions)
 
     few = MatchEnergy(counting, energy.queries, TYPES)
-    keep = near_points(torch.tensor([[0.0, 0.0, 0.04]]), 0.02)
+    mask = near_points(torch.tensor([[0.0, 0.0, 0.04]]), 0.02)
     with torch.no_grad():
-        grid = KeyGrid.of(Target(few, BOX), few, 0.01, seeded(), keep)
-    assert sum(seen) == int(grid.kept.sum()) < grid.outer.size
-    with pytest.raises(OptionError, match="`keep` leaves none of"):
+        grid = KeyGrid.of(Target(few, BOX), few, 0.01, seeded(), mask)
+    assert sum(seen) == int(grid.mask.sum()) < grid.outer.size
+    with pytest.raises(OptionError, match="`mask` leaves none of"):
         KeyGrid.of(Target(few, BOX), few, 0.01, seeded(), near_points(torch.ones(1, 3), 0.01))
     bad = MatchEnergy(lambda x: x.new_full((len(x), TYPES.dim), math.nan), energy.queries, TYPES)
     with pytest.raises(EnergyError, match="key field is not finite at"):

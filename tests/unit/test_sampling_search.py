@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from clock import Clock
 from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import check_pose, haar_rotations, pose_from_rotation_translation
@@ -19,7 +20,10 @@ from handful.sampling import (
     mode_coverage,
     near_points,
 )
-from handful.sampling._refine import refine
+from handful.sampling import _sampler as sampler_module
+from handful.sampling.lattice import _exhaustive_search as search_module
+from handful.sampling.lattice import _refinement as refinement_module
+from handful.sampling.lattice._refinement import refine
 
 WORKSPACE = Box((-0.2, -0.2, 0.0), (0.2, 0.2, 0.2))
 TYPES = Types((2, 3, 2))
@@ -115,13 +119,28 @@ def test_poses_of_a_search_are_distinct_and_at_most_count():
     assert count_modes(found.poses, found.energies, 0.1, 0.005) == 3
 
 
-def test_search_near_points_looks_only_there():
-    energy, modes = bumps(1, torch.float32)
+@pytest.mark.parametrize("queries", [1, 3])
+def test_search_near_points_looks_only_there(queries):
+    energy, modes = bumps(queries, torch.float32)
     sites = torch.tensor(SITES[:2])
-    search = ExhaustiveSearch(keep=near_points(sites, 0.05))
-    found = search.sample(energy, WORKSPACE, 20, seeded())
+    asked: list[torch.Tensor] = []
+
+    def recording(positions: torch.Tensor) -> torch.Tensor:
+        asked.append(positions.detach())
+        return energy.field(positions)
+
+    watched = replace(energy, field=recording)
+    everywhere = ExhaustiveSearch().sample(watched, WORKSPACE, 40, seeded())
+    assert float(torch.cdist(asked[0], sites).amin(1).max()) > 0.1
+    asked.clear()
+    search = ExhaustiveSearch(mask=near_points(sites, 0.05))
+    found = search.sample(watched, WORKSPACE, 40, seeded())
+    # The first call is for the lattice; later ones are for the empty space and for refinement.
+    assert float(torch.cdist(asked[0], sites).amin(1).max()) <= 0.05 + 1e-6
+    assert found.report.lattice_poses < 0.2 * everywhere.report.lattice_poses
     assert mode_coverage(found.poses, modes[:2], 0.1, 0.005) == 1.0
-    assert mode_coverage(found.poses, modes[2:], 0.1, 0.005) < 1.0
+    assert mode_coverage(everywhere.poses, modes[2:], 0.1, 0.005) == 1.0
+    assert mode_coverage(found.poses, modes[2:], 0.1, 0.005) == 0.0
 
 
 def test_search_of_a_constant_energy_still_answers():
@@ -129,17 +148,40 @@ def test_search_of_a_constant_energy_still_answers():
     flat = replace(energy, field=lambda x: x.new_zeros(len(x), TYPES.dim))
     found = ExhaustiveSearch().sample(flat, WORKSPACE, 5, seeded())
     assert len(found) == 5
+    assert float(found.energies[0]) == float(found.energies[-1]) > 0.0
 
 
-@pytest.mark.parametrize("budget", [0.4, 1.5])
-def test_anytime_search_meets_its_budget_and_keeps_the_best(budget):
+def anytime(budget: float, monkeypatch, seconds=lambda positions: 1e-5 * positions):
+    """A search on a clock that counts only evaluations of the key field."""
+    clock = Clock()
+    clock.install(monkeypatch, search_module, refinement_module, sampler_module)
     energy, modes = bumps(3, torch.float32)
-    found = ExhaustiveSearch(time_budget=budget).sample(energy, WORKSPACE, 40, seeded())
-    assert found.report.seconds < 1.5 * budget  # 1.2 on a quiet machine
-    if budget > 1.0:
-        assert found.report.levels >= 2
-        assert mode_coverage(found.poses, modes, 0.1, 0.005) == 1.0
+    clock.now = 0.0
+    energy = replace(energy, field=clock.slow(energy.field, seconds))
+    search = ExhaustiveSearch(time_budget=budget)
+    return search.sample(energy, WORKSPACE, 40, seeded()), modes
+
+
+@pytest.mark.parametrize("budget", [0.1, 0.5])
+def test_anytime_search_meets_its_budget_and_keeps_the_best(budget, monkeypatch):
+    found, modes = anytime(budget, monkeypatch)
+    first, _ = anytime(1e-9, monkeypatch)
+    assert first.report.levels == 1
+    assert first.report.seconds < budget, "the first lattice does not fit into the budget"
+    assert 0.5 * budget < found.report.seconds < 1.2 * budget
+    assert found.report.levels >= 2
+    assert float(found.energies[0]) <= float(first.energies[0])
     assert bool((found.energies.diff() >= 0).all())
+    if budget == 0.5:
+        assert mode_coverage(found.poses, modes, 0.1, 0.005) == 1.0
+
+
+def test_a_search_that_mispredicts_its_time_misses_the_budget(monkeypatch):
+    """The control of the check above: work that grows much faster than the search assumes."""
+    found, _ = anytime(
+        0.5, monkeypatch, lambda positions: 1e-5 * positions * (positions / 1e3) ** 2
+    )
+    assert found.report.seconds > 1.2 * 0.5
 
 
 def test_refinement_never_rises_and_ends_where_the_slope_is_zero():
@@ -170,13 +212,17 @@ def test_refinement_stops_at_the_deadline():
 
 def test_weightless_queries_do_not_count():
     energy, _ = bumps(3, torch.float64)
-    weights = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
-    many = replace(energy, queries=replace(energy.queries, weights=weights))
-    one = replace(many, queries=many.queries.strongest(1))
-    search = ExhaustiveSearch()
-    ours = search.sample(many, WORKSPACE, 5, seeded())
-    theirs = search.sample(one, WORKSPACE, 5, seeded())
-    torch.testing.assert_close(ours.energies, theirs.energies, rtol=1e-3, atol=1e-3)
+    weights = torch.tensor([0.6, 0.0, 0.0], dtype=torch.float64)
+    queries = replace(energy.queries, weights=weights)
+    first = QueryPoints(queries.positions[:1], weights[:1], queries.descriptors[:1])
+    several, one = replace(energy, queries=queries), replace(energy, queries=first)
+    ours, theirs, all_three = (
+        ExhaustiveSearch().sample(some, WORKSPACE, 5, seeded()) for some in (several, one, energy)
+    )
+    torch.testing.assert_close(ours.energies, theirs.energies, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(ours.poses, theirs.poses, rtol=1e-6, atol=1e-6)
+    assert ours.report.lattice_poses == theirs.report.lattice_poses
+    assert float((ours.energies[0] - all_three.energies[0]).abs()) > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,14 @@
 """Every sampler draws from the distribution it claims, tested where that is known exactly.
 
-All targets here are x = T c truncated normal in each coordinate inside the workspace, and R of
-matrix-Fisher law exp(k tr R) dR, whose angle has the density exp(2k cos ω)(1 - cos ω) and whose
-axis is uniform. Seeds are fixed, so the p-values are too.
+The law of the targets is that of `fisher.py`. Seeds are fixed, and the p-values with them.
 
-About 250 p-values are looked at, so the smallest of a faultless suite is around 1/250: the bar is
+About 250 p-values are looked at, and the smallest of a faultless suite is around 1/250: the bar is
 at 1e-4. Broken samplers must fall below 1e-9. Resampled draws are a sample of a sample: they are
 compared in numbers far below the effective sample size, where that does not show.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +16,16 @@ import torch
 from scipy import integrate, stats
 from scipy.interpolate import RegularGridInterpolator
 
-from handful.clouds import Box
+from fisher import (
+    BOX,
+    KAPPA,
+    SIGMA,
+    FisherEnergy,
+    energy_offset,
+    log_partition,
+    match_energy,
+    mean_query,
+)
 from handful.geometry import (
     haar_rotations,
     pose_apply,
@@ -26,63 +33,18 @@ from handful.geometry import (
     rotation_angle,
     rotation_log,
 )
-from handful.models import MatchEnergy, QueryPoints
-from handful.nn import Types
+from handful.models import MatchEnergy
 from handful.sampling import (
     ExhaustiveSampler,
     Kernel,
     Langevin,
     MetropolisHastings,
     PoseSamples,
-    lattice_log_partition,
-    pose_lattice,
 )
-from handful.sampling import _exhaustive_sampler as exhaustive_module
+from handful.sampling.lattice import _exhaustive_sampler as exhaustive_module
 
-SIGMA = 0.02
-BOX = Box((-0.03, -0.05, -0.012), (0.05, 0.01, 0.06))
-KAPPA = 0.9
 PASS = 1e-4
 RESAMPLED = 500
-
-
-@dataclass(frozen=True)
-class FisherEnergy:
-    """E = |v|²/2σ² - κ tr R, of the gripper's origin."""
-
-    dtype: torch.dtype = torch.float64
-
-    def __call__(self, poses: torch.Tensor) -> torch.Tensor:
-        trace = poses[:, :3, :3].diagonal(dim1=1, dim2=2).sum(-1)
-        return 0.5 * poses[:, :3, 3].square().sum(-1) / SIGMA**2 - KAPPA * trace
-
-
-def match_energy(queries: int, norm_weight: float = 1.0) -> MatchEnergy:
-    """The same law as a match of descriptors: three scalars x/σ√2, three constant vectors.
-
-    Σ w_i |x + R d_i|² does not depend on R because the weighted offsets d_i from the mean query
-    point cancel; Σ w_i |a I - b R|² is a constant minus 2ab tr R.
-    """
-    types = Types((3, 3))
-    weights = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)[:queries]
-    weights = norm_weight * weights / weights.sum()
-    places = torch.tensor(
-        [[0.01, 0.0, 0.1], [-0.02, 0.01, 0.1], [0.0, -0.01, 0.08]], dtype=torch.float64
-    )[:queries]
-    total = float(weights.sum())
-    frame = torch.eye(3, dtype=torch.float64).flatten() * math.sqrt(0.5 * KAPPA / total)
-    unit = SIGMA * math.sqrt(2.0 * total)
-
-    def field(positions: torch.Tensor) -> torch.Tensor:
-        return torch.cat([positions / unit, frame.expand(len(positions), 9)], dim=-1)
-
-    descriptors = torch.cat([torch.zeros(queries, 3), frame.expand(queries, 9)], dim=-1).double()
-    return MatchEnergy(field, QueryPoints(places, weights, descriptors), types)
-
-
-def mean_query(energy: MatchEnergy) -> torch.Tensor:
-    weights = energy.queries.weights
-    return (weights[:, None] * energy.queries.positions).sum(0) / weights.sum()
 
 
 def angle_cdf(angle: np.ndarray) -> np.ndarray:
@@ -90,18 +52,6 @@ def angle_cdf(angle: np.ndarray) -> np.ndarray:
     density = np.exp(2.0 * KAPPA * np.cos(grid)) * (1.0 - np.cos(grid))
     table = integrate.cumulative_simpson(density, x=grid, initial=0.0)
     return np.interp(angle, grid, table / table[-1])
-
-
-def log_partition_of_fisher() -> float:
-    """log ∫ exp(-E) of `FisherEnergy` over the workspace."""
-    turn = integrate.quad(
-        lambda w: math.exp(KAPPA * (1 + 2 * math.cos(w))) * (1 - math.cos(w)) / math.pi, 0, math.pi
-    )[0]
-    place = [
-        SIGMA * math.sqrt(2 * math.pi) * (stats.norm.cdf(b / SIGMA) - stats.norm.cdf(a / SIGMA))
-        for a, b in zip(BOX.lower, BOX.upper, strict=True)
-    ]
-    return math.log(turn) + sum(math.log(side) for side in place)
 
 
 def p_values(poses: torch.Tensor, reference: torch.Tensor | None = None) -> dict[str, float]:
@@ -257,10 +207,8 @@ def test_importance_weights_estimate_the_partition_function(queries, proposal):
     energy = match_energy(queries, 0.7)
     sampler = replace(SAMPLERS["resampled"], proposal=proposal, correction="weights")
     samples = sampler.sample(energy, BOX, 1, seeded(6))
-    offset = energy_offset(energy)
-    assert samples.report.log_partition == pytest.approx(
-        log_partition_of_fisher() - offset, abs=0.02
-    )
+    exact = log_partition() - energy_offset(energy)
+    assert samples.report.log_partition == pytest.approx(exact, abs=0.02)
     weights = samples.log_weights.exp()
     assert float(weights.sum()) == pytest.approx(1.0)
     where = pose_apply(samples.poses, mean_query(energy)[None])[:, 0]
@@ -268,41 +216,6 @@ def test_importance_weights_estimate_the_partition_function(queries, proposal):
         a, b = BOX.lower[index] / SIGMA, BOX.upper[index] / SIGMA
         mean = float((weights * where[:, index]).sum())
         assert mean == pytest.approx(stats.truncnorm.mean(a, b, scale=SIGMA), abs=0.02 * SIGMA)
-
-
-def energy_offset(energy: MatchEnergy) -> float:
-    """E at x = 0, R = 1 minus that of `FisherEnergy`."""
-    pose = torch.eye(4, dtype=torch.float64)[None].clone()
-    pose[0, :3, 3] = -mean_query(energy)
-    return float(energy(pose)) + 3.0 * KAPPA
-
-
-@pytest.mark.parametrize("norm_weight", [0.7, 1.0])
-def test_lattice_log_partition_is_the_integral(norm_weight):
-    energy = match_energy(1, norm_weight)
-    generator = seeded(7)
-    found = [
-        float(lattice_log_partition(energy, pose_lattice(BOX, 0.006, 500, generator,
-                                                         dtype=torch.float64)))
-        for _ in range(4)
-    ]  # fmt: skip
-    expected = log_partition_of_fisher() - energy_offset(energy)
-    assert np.mean(found) == pytest.approx(expected, abs=0.02)
-
-
-def test_lattice_partition_is_unbiased_even_when_coarse():
-    """The mean of Z over random lattices, not of log Z, at a spacing wider than the mode."""
-    energy = match_energy(1)
-    generator = seeded(8)
-    values = np.exp([
-        float(lattice_log_partition(energy, pose_lattice(BOX, 0.03, 4, generator,
-                                                         dtype=torch.float64)))
-        for _ in range(500)
-    ])  # fmt: skip
-    expected = math.exp(log_partition_of_fisher() - energy_offset(energy))
-    error = values.std() / math.sqrt(len(values))
-    assert values.std() > 0.2 * expected
-    assert values.mean() == pytest.approx(expected, abs=4 * error)
 
 
 # --- position and rotation depend on each other ------------------------------------------------
