@@ -7,10 +7,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("mujoco")
 
-from handful.sim import Purpose, Setup
+from handful.demos import HANDS
+from handful.sim import SIMULATED, TASKS, Purpose, Setup
+from handful.sim._hand import TIP_BEYOND_CONTACT
 from handful.sim.objects import DEFAULT_BOWL, DEFAULT_MUG, UNSEEN_BOTTLES, UNSEEN_MUGS
 from handful.sim.objects._draws import spread
-from handful.sim.tasks._grasps import gripper_at, handle_grasps, neck_grasps, rim_grasps
+from handful.sim.tasks._grasps import contact_at, handle_grasps, neck_grasps, rim_grasps
+from handful.sim.tasks._layout import draw_layout
 from handful.sim.tasks._types import stream
 
 SEEDS = st.integers(0, 2**31)
@@ -42,7 +45,7 @@ def test_grasps_are_rigid_motions_with_tips_near_the_thing(seed):
         pose = next(grasps)
         assert np.allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3), atol=1e-12)
         assert np.linalg.det(pose[:3, :3]) > 0
-        tips = pose[:3, 3] + 0.15 * pose[:3, 2]
+        tips = pose[:3, 3] + TIP_BEYOND_CONTACT * pose[:3, 2]
         low, high = thing.bounds
         assert (tips > low - 0.01).all()
         assert (tips < high + 0.01).all()
@@ -53,7 +56,7 @@ def test_rim_grasps_go_around_and_flip(seed):
     rng = np.random.default_rng(seed)
     grasps = rim_grasps(DEFAULT_BOWL.thing().rim, rng)
     poses = np.stack([next(grasps) for _ in range(40)])
-    tips = poses[:, :3, 3] + 0.15 * poses[:, :3, 2]
+    tips = poses[:, :3, 3] + TIP_BEYOND_CONTACT * poses[:, :3, 2]
     angle = np.arctan2(tips[:, 1], tips[:, 0])
     assert np.ptp(angle) > 4.0
     outward = (poses[:, :2, 0] * tips[:, :2]).sum(axis=1)
@@ -79,10 +82,73 @@ def test_spread_stays_in_its_ranges_and_fills_them(count, key):
 
 
 @given(SEEDS)
-def test_gripper_axes_are_what_was_asked(seed):
+def test_contact_axes_are_what_was_asked(seed):
     rng = np.random.default_rng(seed)
     approach, across, tips = rng.normal(size=(3, 3))
-    pose = gripper_at(tips, approach, across)
+    pose = contact_at(tips, approach, across)
     assert np.allclose(pose[:3, 2], approach / np.linalg.norm(approach))
     assert pose[:3, 0] @ across > 0
-    assert np.allclose(pose[:3, 3] + 0.15 * pose[:3, 2], tips)
+    assert np.allclose(pose[:3, 3] + TIP_BEYOND_CONTACT * pose[:3, 2], tips)
+
+
+@given(SEEDS)
+def test_any_hand_takes_a_grasp_with_its_contact_frame_there(seed):
+    rng = np.random.default_rng(seed)
+    T_item_contact = next(rim_grasps(DEFAULT_MUG.thing().rim, rng))
+    for hand in (HANDS["simulated"], HANDS["simulated-long"], HANDS["franka-hand"]):
+        T_item_gripper = T_item_contact @ np.linalg.inv(hand.T_gripper_contact)
+        assert np.allclose(T_item_gripper @ hand.T_gripper_contact, T_item_contact)
+        pads = [box for box in hand.with_width(0.0).shape.boxes if box.side]
+        for box in pads:
+            middle = T_item_gripper @ [*box.center, 1.0]
+            across = (middle[:3] - T_item_contact[:3, 3]) @ T_item_contact[:3, 0]
+            assert across * box.side > 0
+    # The grasps of the simulated hand are those that they always were: tips at z = 0.15 m.
+    T_item_gripper = T_item_contact @ np.linalg.inv(SIMULATED.T_gripper_contact)
+    tips = T_item_contact[:3, 3] + TIP_BEYOND_CONTACT * T_item_contact[:3, 2]
+    assert np.allclose(T_item_gripper[:3, 3], tips - 0.15 * T_item_gripper[:3, 2])
+
+
+@given(SEEDS, st.sampled_from(list(Setup)))
+def test_things_of_two_pairs_stand_apart_and_inside_of_the_workspace(seed, setup):
+    rng = np.random.default_rng(seed)
+    parts = TASKS["tidy"].parts
+    things = [part.what.draw_thing(setup, rng) for part in parts]
+    targets = [part.what.draw_target(rng) for part in parts]
+    lying = [setup is Setup.POSES, False]
+    layout = draw_layout(things, targets, setup, lying, rng)
+    if layout is None:
+        return
+    standing = [*layout.items, *layout.targets]
+    for one in standing:
+        corners = one.thing.vertices @ one.T_scene_thing[:3, :3].T + one.T_scene_thing[:3, 3]
+        assert np.abs(corners[:, :2]).max() < 0.3
+    for support in layout.supports:
+        base = support.T_scene_thing
+        corners = support.thing.vertices @ base[:3, :3].T + base[:3, 3]
+        assert np.abs(corners[:, :2]).max() < 0.3
+    for number, one in enumerate(standing):
+        for other in standing[:number]:
+            far = np.linalg.norm(one.T_scene_thing[:2, 3] - other.T_scene_thing[:2, 3])
+            if not any(lying):
+                apart = one.thing.footprint(one.T_scene_thing)
+                apart += other.thing.footprint(other.T_scene_thing)
+                assert far > apart
+    assert len(layout.distractors) <= 2
+    assert bool(layout.distractors) <= setup.distracting
+
+
+@given(SEEDS)
+def test_two_pairs_nearly_always_fit(seed):
+    rng = np.random.default_rng(seed)
+    parts = TASKS["tidy"].parts
+    things = [part.what.trained_things()[0] for part in parts]
+    targets = [part.what.draw_target(rng) for part in parts]
+    assert draw_layout(things, targets, Setup.TRAINED, [False, False], rng) is not None
+
+
+def test_things_that_do_not_fit_end_the_draw():
+    rng = np.random.default_rng(0)
+    tray = TASKS["bowl"].parts[0].what.draw_target(rng)
+    things, targets = [DEFAULT_BOWL.thing()] * 6, [tray] * 6
+    assert draw_layout(things, targets, Setup.TRAINED, [False] * 6, rng) is None

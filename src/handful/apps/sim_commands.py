@@ -30,7 +30,7 @@ Objects = Annotated[
     ),
 ]
 GripperName = Annotated[
-    str, typer.Option(help="The robot's hand: simulated or simulated-long.", show_default=True)
+    str, typer.Option(help="The robot's hand, for example simulated-long or franka-hand.")
 ]
 VariantName = Annotated[
     str, typer.Option(help="How the oracle picks: default, lowvar, or mixed (rim and handle).")

@@ -20,7 +20,7 @@ GRIP_FORCE = 60.0
 CLOSED_TARGET = -0.04
 """Set point of a closing finger, metres: beyond closed, so that the force is at its limit."""
 MOST_BEYOND = 0.002
-"""Metres that a box may reach behind the flange."""
+"""Metres that a box may reach behind the flange, and a closed finger beyond the middle."""
 LARGEST_GAP = 0.03
 """Metres between the flange and the hand's nearest box; a hand that begins farther away is
 described in another frame."""
@@ -66,8 +66,16 @@ def _why_not(gripper: Gripper) -> str:
             f"its frame is not at the flange: its lowest box begins at z = {low:.3f} m, "
             f"and 0 to {LARGEST_GAP} m is right"
         )
-    if gripper.T_gripper_contact[2, 2] < 0.5:
+    T_gripper_contact = gripper.T_gripper_contact
+    if T_gripper_contact[2, 2] < 0.5:
         return "its direction of approach is not that of the flange's z axis"
+    closed = gripper.with_width(0.0).shape
+    for box in closed.boxes if closed is not None else ():
+        if not box.side:
+            continue
+        across = (box.surface()[0] - T_gripper_contact[:3, 3]) @ T_gripper_contact[:3, 0]
+        if (box.side * across).min() < -MOST_BEYOND:
+            return "its fingers do not move straight: closed, they would be in each other"
     return ""
 
 

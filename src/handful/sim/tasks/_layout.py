@@ -26,7 +26,8 @@ DISTRACTORS = 4
 """How many stand around one pair; around several pairs stand half as many."""
 _PLACE_TRIES = 2000
 """Draws of all places until things stand clear of each other."""
-_DISTRACTOR_TRIES = 4000
+_DISTRACTOR_TRIES, _FEW_DISTRACTOR_TRIES = 4000, 300
+"""Draws of distractors until enough are found, around one pair and around several."""
 
 NO_ROOM = "the things did not fit on the table"
 """Why a layout is thrown away before anything is built."""
@@ -93,7 +94,9 @@ def draw_layout(
             for thing, target, rotation in zip(things, targets, rotations, strict=True)
         ]
     )
-    drawn = _draw_places(sizes, rng)
+    # A block under a standing object has corners beyond the object's circle.
+    corners = np.array([[1.5 if raised and not lies else 1.0, 1.0] for lies in lying])
+    drawn = _draw_places(sizes, corners * sizes, rng)
     if drawn is None:
         return None
     spots, yaws = drawn
@@ -118,7 +121,10 @@ def draw_layout(
             for pair in range(len(things))
             for kind in (0, 1)
         ]
-        distractors = _distract(free, DISTRACTORS if len(things) == 1 else DISTRACTORS // 2, rng)
+        one = len(things) == 1
+        count = DISTRACTORS if one else DISTRACTORS // 2
+        tries = _DISTRACTOR_TRIES if one else _FEW_DISTRACTOR_TRIES
+        distractors = _distract(free, count, tries, rng)
     return Layout(tuple(items), standing, tuple(supports), distractors, tuple(lying))
 
 
@@ -131,13 +137,21 @@ def _item_rotation(lying: bool, rng: np.random.Generator) -> Float[np.ndarray, "
 
 
 def _draw_places(
-    sizes: Float[np.ndarray, "pairs 2"], rng: np.random.Generator
+    sizes: Float[np.ndarray, "pairs 2"],
+    margins: Float[np.ndarray, "pairs 2"],
+    rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "pairs 2 2"], list[float]] | None:
-    """Places of objects and targets, and turns of the targets; None if they do not fit."""
+    """Places of objects and targets, and turns of the targets; None if they do not fit.
+
+    Args:
+        sizes: Radius of each object and target, seen from above, metres.
+        margins: How far each stays away from the edge of the workspace, metres.
+        rng: For the places.
+    """
     pairs = len(sizes)
     reach = np.full((pairs, 2), REACH)
     if pairs > 1:
-        reach = np.minimum(WIDE_REACH, np.maximum(INSIDE - sizes, 0.0))
+        reach = np.minimum(WIDE_REACH, np.maximum(INSIDE - margins, 0.0))
     flat = sizes.reshape(-1)
     apart = flat[:, None] + flat[None] + _GAP
     one, other = np.triu_indices(2 * pairs, 1)
@@ -195,12 +209,15 @@ def _step(thing: Thing, item: Pose, height: float) -> Placed:
 
 
 def _distract(
-    taken: list[tuple[Float[np.ndarray, "2"], float]], count: int, rng: np.random.Generator
+    taken: list[tuple[Float[np.ndarray, "2"], float]],
+    count: int,
+    tries: int,
+    rng: np.random.Generator,
 ) -> tuple[Placed, ...]:
     """Things of any kind, colour and pose in the free places of the table; fewer if all is full."""
     found: list[Placed] = []
     occupied = list(taken)
-    for attempt in range(_DISTRACTOR_TRIES):
+    for attempt in range(tries):
         if len(found) == count:
             break
         thing, rotation = draw_distractor(rng, shrink=0.9995**attempt)
