@@ -18,7 +18,6 @@ STEP_NAMES = ("pick", "place")
 
 MAY_NAME_STEPS = (
     "demos/_task.py",  # the actions
-    "demos/_folder.py",  # folders of version 1
     "demos/importers/",
     "demos/synthetic/",
     "models/_storage.py",  # models of version 1
