@@ -1,4 +1,4 @@
-"""Meshes to draw with: boxes, tubes, arrows, frames and a schematic gripper."""
+"""Meshes to draw with: boxes, tubes, arrows, frames, and the hand of the procedural sample."""
 
 from __future__ import annotations
 
@@ -137,7 +137,9 @@ def gripper_mesh(
     color: Color = (0.62, 0.62, 0.64),
     opacity: float = 1.0,
 ) -> ColoredMesh:
-    """A parallel gripper in the gripper frame: approach along +z, wrist at the origin.
+    """The parallel gripper of the procedural sample: approach along +z, wrist at the origin.
+
+    Pictures draw the hand that a demonstration set describes instead (`viz.hand_mesh`).
 
     Args:
         tip: Height z of the finger tips, metres.
