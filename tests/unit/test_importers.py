@@ -21,7 +21,6 @@ from handful.clouds import write_cloud
 from handful.demos import (
     Action,
     ContactFrame,
-    gripper_from_tip,
     gripper_named,
     import_edf,
     import_npz,
@@ -93,12 +92,17 @@ def test_the_authors_gzip_files_are_read(tmp_path, protocol):
 
 
 def test_the_authors_gripper_is_known(tmp_path):
-    """Tips at 0.15 m, as before; the contact is where the pick model's query point was."""
+    """The contact is where the pick model's query point was; the shape is what their clouds show."""
     path = write_gzip(tmp_path / "demo_0.gzip", [edf_step("pick")])
     gripper = import_edf(path).gripper
-    before = gripper_from_tip(0.15, 0.08, "x")
     assert gripper.contact == ContactFrame((0.0, 0.0, 0.145))
-    assert (gripper.axis, gripper.opening, gripper.shape) == ("x", 0.08, before.shape)
+    assert (gripper.axis, gripper.opening) == ("x", 0.08)
+    seen = np.array([[0.037, 0.037, 0.03], [0.07, 0.015, 0.09], [-0.04, 0.01, 0.15]])
+    free = np.array([[0.0, 0.0, 0.145], [0.0, 0.0, 0.11], [0.037, 0.037, 0.06], [0.06, 0.0, 0.14]])
+    assert gripper.shape is not None
+    assert gripper.shape.contains(seen, 1e-3).all()
+    assert not gripper.shape.contains(free).any()
+    assert gripper.is_hand(seen).tolist() == [True, True, False]
 
 
 def test_unnamed_steps_are_pick_then_place(tmp_path):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from handful.demos._gripper import ContactFrame, gripper_from_tip
+from handful.demos._gripper import ContactFrame, Gripper, HandBox, HandShape
 from handful.demos._task import Action, Task, TaskStep
 from handful.demos._types import DemoSet
 from handful.demos.importers._arrays import (
@@ -28,8 +27,24 @@ MAX_UNPACKED_BYTES = 2**30
 STEP_NAMES = ("pick", "place")
 """Of the authors' task, in order."""
 
-EDF_GRIPPER = replace(gripper_from_tip(0.15, 0.08, "x"), contact=ContactFrame((0.0, 0.0, 0.145)))
-"""The authors' gripper as their grasp clouds show it; they hold 5 mm behind the finger tips."""
+EDF_GRIPPER = Gripper(
+    contact=ContactFrame((0.0, 0.0, 0.145)),
+    axis="x",
+    opening=0.08,
+    shape=HandShape(
+        (
+            HandBox((0.0, 0.0, 0.0225), (0.075, 0.076, 0.045)),
+            HandBox((0.0, 0.0, 0.05), (0.127, 0.026, 0.01)),
+            HandBox((0.0, 0.0, 0.08), (0.143, 0.04, 0.05)),
+            *(HandBox((s * 0.0557, 0.0, 0.1125), (0.0315, 0.028, 0.015), side=s) for s in (1, -1)),
+            *(HandBox((s * 0.0468, 0.0, 0.138), (0.0136, 0.0235, 0.043), side=s) for s in (1, -1)),
+        )
+    ),
+)
+"""The authors' gripper, measured in their grasp clouds of the open hand, which begin at z = 0.02 m.
+
+The contact is where the models of these demonstrations always had their query point.
+"""
 
 
 def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
