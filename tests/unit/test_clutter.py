@@ -5,8 +5,8 @@ import pytest
 
 from handful.clouds import PointCloud
 from handful.errors import OptionError
-from handful.learning import Clutter
-from handful.learning._clutter import _SURFACES
+from handful.learning.variation import Clutter
+from handful.learning.variation._clutter import _SURFACES
 from samples import small_cloud
 
 TARGET = np.array([0.02, 0.0, 0.03])
@@ -28,13 +28,44 @@ def test_the_scene_stays_and_shapes_keep_their_distance():
         if len(added):
             distance = np.linalg.norm(added - TARGET, axis=1)
             assert distance.min() > clutter.gap - 1e-6
-            nearest = np.linalg.norm(added[:, None] - scene.points[None], axis=2).min(axis=1)
-            assert nearest.max() < 3 * np.sqrt(3) * clutter.largest + 0.05
             colors = after.require_colors()[300:]
             assert 1 <= len(np.unique(colors, axis=0)) <= 8
             assert colors.min() >= 0
             assert colors.max() <= 1
     assert counts == {True, False}
+
+
+def one_shape(scene: PointCloud, **options) -> list[PointCloud]:
+    """Single shapes, far from a target that is nowhere near."""
+    far, seen = np.array([3.0, 0.0, 0.0]), []
+    for seed in range(60):
+        after = Clutter(1, **options).apply(scene, far, rng(seed))
+        if len(after) > len(scene):
+            seen.append(after.selected(np.arange(len(scene), len(after))))
+    assert len(seen) > 10
+    return seen
+
+
+def test_shapes_stand_at_the_surfaces_of_the_scene_and_have_the_stated_size():
+    scene = small_cloud(count=40)
+    reaches = []
+    for shape in one_shape(scene, smallest=0.01, largest=0.04):
+        low, high = shape.bounds
+        middle = (low + high) / 2.0
+        assert np.linalg.norm(scene.points - middle, axis=1).min() < 0.07
+        reaches.append(np.linalg.norm(shape.points - middle, axis=1).max())
+    assert min(reaches) > 0.01
+    assert max(reaches) < 1.1 * np.sqrt(3) * 0.04
+    smaller = one_shape(scene, smallest=0.005, largest=0.006)
+    assert max(np.ptp(shape.points, axis=0).max() for shape in smaller) < 2 * np.sqrt(3) * 0.006
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_shapes_have_one_colour_or_two(share):
+    shapes = one_shape(small_cloud(count=40), two_colors=share)
+    colors = [len(np.unique(shape.require_colors(), axis=0)) for shape in shapes]
+    assert set(colors) <= {1, 2}
+    assert np.mean(colors) == pytest.approx(1.0 + share, abs=0.1)
 
 
 def test_the_same_seed_gives_the_same_clutter_and_no_shapes_give_the_scene():
@@ -98,6 +129,8 @@ def test_surfaces_fill_the_unit_box_and_nothing_inside(surface):
         {"gap": -0.1},
         {"two_colors": 2.0},
         {"floor": 1.5},
+        {"floor_gaps": (0.08, 0.02)},
+        {"floor_gaps": (0.02, float("nan"))},
         {"largest": float("nan")},
     ],
 )

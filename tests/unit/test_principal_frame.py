@@ -35,9 +35,18 @@ def test_the_frame_is_right_handed_and_ordered():
     np.testing.assert_allclose(cloud.transformed(frame).points.mean(axis=0), 0.0, atol=1e-6)
 
 
-def test_flat_and_thin_clouds_have_frames():
+def test_flat_and_thin_clouds_have_frames_that_turn_with_them():
+    """Their points have the same coordinates in the cloud's own frame, wherever the cloud is."""
     line = np.stack([np.linspace(0, 1, 9) ** 2, np.zeros(9), np.zeros(9)], axis=1)
-    plane = np.stack([*np.meshgrid(np.arange(3.0), np.arange(3.0))], axis=-1).reshape(-1, 2)
-    for points in (line, np.c_[plane, np.zeros(9)]):
-        frame = principal_frame(PointCloud(points))
-        np.testing.assert_allclose(frame[:3, :3] @ frame[:3, :3].T, np.eye(3), atol=1e-12)
+    x, y = (axis.ravel() for axis in np.meshgrid(np.arange(4.0) ** 2, np.arange(3.0) ** 3))
+    plane = np.stack([x, y, np.zeros(12)], axis=1)
+    for points, flat in ((line, 1), (plane, 2)):
+        cloud = PointCloud(points * 0.1, dtype=np.float64)
+        expected = cloud.transformed(principal_frame(cloud)).points
+        np.testing.assert_allclose(expected[:, flat:], 0.0, atol=1e-9)
+        assert np.abs(expected[:, :flat]).max(axis=0).min() > 0.01
+        for seed in range(5):
+            moved = cloud.transformed(motion(seed))
+            frame = principal_frame(moved)
+            assert np.linalg.det(frame[:3, :3]) == pytest.approx(1.0)
+            np.testing.assert_allclose(moved.transformed(frame).points, expected, atol=1e-9)

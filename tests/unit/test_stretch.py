@@ -5,9 +5,9 @@ import pytest
 
 from equivariance import random_poses
 from handful.clouds import PointCloud
-from handful.demos import Step
+from handful.demos import Action, Step
 from handful.errors import OptionError
-from handful.learning import Stretch, stretched
+from handful.learning.variation import Stretch, stretched
 
 
 def pose(rotation, position):
@@ -23,7 +23,7 @@ def table_and_box(turn: np.ndarray) -> tuple[Step, np.ndarray]:
     box = rng.uniform([0.07, 0.03, 0.0], [0.13, 0.07, 0.12], (500, 3))
     target = pose(turn @ np.diag([1.0, -1.0, -1.0]), turn @ [0.1, 0.05, 0.15])
     grasp = PointCloud(box @ turn.T).transformed(np.linalg.inv(target))
-    step = Step("place", PointCloud(table @ turn.T), target[None], grasp)
+    step = Step("place", Action.PLACE, PointCloud(table @ turn.T), target[None], grasp)
     return step, turn @ np.array([0.1, 0.05, 0.0])
 
 
@@ -53,12 +53,21 @@ def test_other_targets_move_with_what_they_touch():
     at = [points[0].astype(np.float64), points[1].astype(np.float64)]
     targets = np.stack([pose(np.eye(3), where - tip) for where in at])
     matrix = np.diag([1.2, 1.2, 0.8])
-    after = stretched(Step("pick", PointCloud(points), targets), matrix, at[0])
+    after = stretched(Step("pick", Action.PICK, PointCloud(points), targets), matrix, at[0])
     for number in (0, 1):
         tips = after.targets[number, :3, 3] + tip
         np.testing.assert_allclose(tips, after.scene.points[number], atol=1e-6)
     np.testing.assert_array_equal(after.targets[:, :3, :3], targets[:, :3, :3])
     assert after.grasp is None
+
+
+def test_a_stretch_that_bends_the_table_fails_the_law():
+    """The broken control: another axis than the table's normal, about another point."""
+    turn = random_poses(1, 0)[0, :3, :3].numpy()
+    step, focus = table_and_box(turn)
+    slanted = np.eye(3) + 0.2 * np.outer([1.0, 0.0, 1.0], [1.0, 0.0, 1.0])
+    after = stretched(step, turn @ slanted @ turn.T, focus)
+    assert np.abs(after.scene.points @ turn)[:, 2].max() > 0.01
 
 
 def test_no_stretch_is_no_change_and_nonsense_is_refused():

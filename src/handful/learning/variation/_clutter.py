@@ -59,7 +59,11 @@ class Clutter:
     def __post_init__(self) -> None:
         if not (0 <= self.most <= 100 and 0 <= self.two_colors <= 1 and 0 <= self.floor <= 1):
             raise OptionError(f"{self} needs 0 to 100 shapes and probabilities.")
-        lengths = (0.0, self.smallest, self.largest, np.inf), (0.0, self.gap, np.inf)
+        lengths = (
+            (0.0, self.smallest, self.largest, np.inf),
+            (0.0, self.gap, np.inf),
+            (0.0, *self.floor_gaps, np.inf),
+        )
         if not all(a < b or a == b > 0 for row in lengths for a, b in pairwise(row)):
             raise OptionError(f"{self} needs positive lengths in order.")
 

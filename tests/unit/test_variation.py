@@ -1,0 +1,243 @@
+"""All that training makes up, together: seeded, and the demonstrated pose stays right."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from equivariance import random_poses
+from handful.clouds import PointCloud, concatenate
+from handful.demos import Action, Step
+from handful.errors import DemoError, OptionError
+from handful.learning.variation import (
+    Augmentation,
+    Clutter,
+    ContextDropout,
+    Stretch,
+    Variation,
+    focus_of,
+)
+
+CONTACT = np.array([0.01, -0.02, 0.12])
+"""In the gripper frame, metres."""
+NO_DROPOUT = ContextDropout(probability=0.0)
+NOTHING = Variation(context=NO_DROPOUT, held_context=NO_DROPOUT)
+SHAPES = replace(
+    NOTHING,
+    augmentation=Augmentation(recolor=1.0, fade=1.0),
+    stretch=Stretch(0.3),
+    clutter=Clutter(6, floor=0.0),
+)
+"""Everything that moves no point but by the stretch, and leaves none out."""
+EVERYTHING = Variation(
+    Augmentation(0.06, 0.004, 0.001, 0.05, 0.3, 0.5, recolor=0.8, fade=0.8),
+    Stretch(0.25),
+    ContextDropout(),
+    ContextDropout(smallest=0.06, largest=0.14),
+    one_sided=0.5,
+    clutter=Clutter(6, floor=0.5),
+)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def colored(points: np.ndarray, color: tuple[float, float, float]) -> PointCloud:
+    return PointCloud(points, np.broadcast_to(color, points.shape), dtype=np.float64)
+
+
+def scene_with(marks: np.ndarray) -> PointCloud:
+    """A table, a box on it, and marks: they are the last points."""
+    table = np.column_stack([rng(1).uniform(-0.3, 0.3, (3000, 2)), np.zeros(3000)])
+    box = rng(2).uniform([-0.03, -0.03, 0.0], [0.03, 0.03, 0.08], (800, 3))
+    things = colored(np.vstack([box, marks]), (0.8, 0.2, 0.2))
+    return concatenate([colored(table, (0.4, 0.4, 0.4)), things])
+
+
+def taking_step() -> tuple[Step, np.ndarray]:
+    """An empty gripper with its contact at a mark of the scene, at either of two targets."""
+    marks = np.array([[0.03, 0.01, 0.07], [-0.03, 0.02, 0.05]])
+    targets = random_poses(2, 4).numpy()
+    targets[:, :3, 3] = marks - targets[:, :3, :3] @ CONTACT
+    return Step("take the box", Action.PICK, scene_with(marks), targets), marks
+
+
+def putting_step() -> tuple[Step, np.ndarray]:
+    """A held rod whose lower end touches a mark of the scene; its last point is that end."""
+    mark = np.array([[0.01, -0.01, 0.08]])
+    rod = mark + rng(3).uniform([-0.01, -0.01, 0.0], [0.01, 0.01, 0.2], (600, 3))
+    target = random_poses(1, 5, reach=0.1).numpy()[0]
+    held = colored(np.vstack([rod, mark]), (0.2, 0.8, 0.2)).transformed(np.linalg.inv(target))
+    return Step("put the rod", Action.PLACE, scene_with(mark), target, held), mark
+
+
+STEPS = {"empty": taking_step, "full": putting_step}
+
+
+def marks_after(step: Step, before: Step, count: int) -> np.ndarray:
+    """The marks of a scene to which shapes may have been added at its end."""
+    return step.scene.points[len(before.scene) - count : len(before.scene)].astype(np.float64)
+
+
+# --- laws of the whole --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gripper", STEPS)
+def test_the_same_seed_gives_the_same_step(gripper):
+    step, _ = STEPS[gripper]()
+    one, again, other = (EVERYTHING.apply(step, CONTACT, rng(seed)) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one.targets, again.targets)
+    for first, second in ((one.scene, again.scene), (one.grasp, again.grasp)):
+        if first is not None:
+            np.testing.assert_array_equal(first.points, second.points)
+            np.testing.assert_array_equal(first.require_colors(), second.require_colors())
+    assert not np.array_equal(one.targets, other.targets)
+    assert not np.array_equal(one.scene.points, other.scene.points)
+
+
+@pytest.mark.parametrize("gripper", STEPS)
+def test_name_action_and_what_is_held_or_not_survive(gripper):
+    step, _ = STEPS[gripper]()
+    for seed in range(10):
+        varied = EVERYTHING.apply(step, CONTACT, rng(seed))
+        assert varied.task_step == step.task_step
+        assert varied.targets.shape == step.targets.shape
+        assert (varied.grasp is None) == (step.grasp is None)
+
+
+@pytest.mark.parametrize("gripper", STEPS)
+def test_no_variation_changes_nothing(gripper):
+    step, _ = STEPS[gripper]()
+    same = NOTHING.apply(step, CONTACT, rng())
+    np.testing.assert_array_equal(same.targets, step.targets)
+    np.testing.assert_array_equal(same.scene.points, step.scene.points)
+    if step.grasp is not None:
+        np.testing.assert_array_equal(same.grasp.points, step.grasp.points)
+
+
+# --- the pose stays right -----------------------------------------------------------------------
+
+
+def contacts(step: Step) -> np.ndarray:
+    """Where the contact is at every target, scene frame."""
+    return step.targets[:, :3, :3] @ CONTACT + step.targets[:, :3, 3]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_contact_stays_where_it_is_on_a_stretched_object(seed):
+    step, marks = taking_step()
+    np.testing.assert_allclose(contacts(step), marks, atol=1e-12)
+    varied = SHAPES.apply(step, CONTACT, rng(seed))
+    now = marks_after(varied, step, 2)
+    np.testing.assert_allclose(contacts(varied), now, atol=1e-9)
+    np.testing.assert_array_equal(varied.targets[:, :3, :3], step.targets[:, :3, :3])
+    assert np.abs(now[1] - marks[1]).max() > 1e-3, "the object was stretched"
+
+
+def test_a_wrong_contact_leaves_the_object():
+    """The broken control: stretched about a point that is not where the gripper holds."""
+    step, _ = taking_step()
+    varied = SHAPES.apply(step, np.zeros(3), rng(0))
+    assert np.linalg.norm(contacts(varied) - marks_after(varied, step, 2), axis=1).max() > 5e-3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_held_still_touches_where_it_touched(seed):
+    step, mark = putting_step()
+    varied = SHAPES.apply(step, CONTACT, rng(seed))
+    held = varied.grasp.transformed(varied.targets[0]).points
+    np.testing.assert_allclose(held[-1:], marks_after(varied, step, 1), atol=1e-9)
+    np.testing.assert_allclose(varied.targets, step.targets, atol=1e-12)
+    before = step.grasp.transformed(step.targets[0]).points
+    assert np.abs(held - before).max() > 1e-3, "what is held was stretched"
+    np.testing.assert_allclose(held[-1:], mark, atol=0.02)
+
+
+@pytest.mark.parametrize("gripper", STEPS)
+def test_target_noise_is_the_only_thing_that_turns_targets(gripper):
+    step, _ = STEPS[gripper]()
+    calm = replace(
+        EVERYTHING, augmentation=replace(EVERYTHING.augmentation, target_angle=0, target_distance=0)
+    )
+    turned = step.targets[:, :3, :3]
+    for seed in range(5):
+        after = calm.apply(step, CONTACT, rng(seed)).targets[:, :3, :3]
+        np.testing.assert_array_equal(after, turned)
+    noisy = EVERYTHING.apply(step, CONTACT, rng(0)).targets[:, :3, :3]
+    assert not np.allclose(noisy, turned, atol=1e-3)
+
+
+# --- what is shown ------------------------------------------------------------------------------
+
+
+def test_dropout_of_what_is_held_keeps_what_is_near_the_scene():
+    step, mark = putting_step()
+    crops = ContextDropout(1.0, 0.05, 0.06, offset=0.0, cut=0.0, least_points=2)
+    held = replace(NOTHING, held_context=crops).apply(step, CONTACT, rng(0))
+    shown = held.grasp.transformed(step.targets[0]).points
+    assert 0 < len(shown) < len(step.grasp)
+    assert np.linalg.norm(shown - mark, axis=1).max() < 0.06 + 0.03
+    assert len(held.scene) == len(step.scene)
+
+
+def test_one_sided_grasps_are_as_frequent_as_stated():
+    step, _ = putting_step()
+    some = replace(NOTHING, one_sided=0.5)
+    whole = [len(some.apply(step, CONTACT, rng(seed)).grasp) == 601 for seed in range(60)]
+    assert 0.3 < np.mean(whole) < 0.7
+    always = replace(NOTHING, one_sided=1.0)
+    assert all(len(always.apply(step, CONTACT, rng(s)).grasp) < 601 for s in range(5))
+
+
+def test_what_concerns_a_held_object_leaves_an_empty_gripper_alone():
+    step, _ = taking_step()
+    held = ContextDropout(1.0, 0.05, 0.06, least_points=2)
+    varied = replace(NOTHING, one_sided=1.0, held_context=held).apply(step, CONTACT, rng(0))
+    assert varied.grasp is None
+    np.testing.assert_array_equal(varied.scene.points, step.scene.points)
+
+
+def test_context_dropout_is_about_the_place_where_the_task_happens():
+    crops = ContextDropout(1.0, 0.07, 0.08, offset=0.0, cut=0.0, least_points=2)
+    for make in STEPS.values():
+        step, marks = make()
+        shown = replace(NOTHING, context=crops).apply(step, CONTACT, rng(0)).scene.points
+        assert 0 < len(shown) < len(step.scene)
+        assert np.linalg.norm(shown - marks[0], axis=1).max() < 0.08 + 0.03
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_an_impossible_probability_is_refused(share):
+    with pytest.raises(OptionError, match="one_sided is"):
+        Variation(one_sided=share)
+
+
+# --- where the task happens ---------------------------------------------------------------------
+
+
+def test_the_focus_of_an_empty_gripper_is_its_contact_at_the_first_target():
+    step, marks = taking_step()
+    np.testing.assert_allclose(focus_of(step, CONTACT), marks[0], atol=1e-12)
+
+
+def test_the_focus_of_a_full_gripper_is_where_what_is_held_meets_the_scene():
+    step, mark = putting_step()
+    assert np.linalg.norm(focus_of(step, CONTACT) - mark[0]) < 0.02
+    np.testing.assert_array_equal(focus_of(step, CONTACT), focus_of(step, np.zeros(3)))
+
+
+@pytest.mark.parametrize("gripper", STEPS)
+def test_the_focus_moves_with_the_scene(gripper):
+    step, _ = STEPS[gripper]()
+    for motion in random_poses(5, 8).numpy():
+        there = step.changed(step.scene.transformed(motion), motion @ step.targets)
+        expected = motion[:3, :3] @ focus_of(step, CONTACT) + motion[:3, 3]
+        np.testing.assert_allclose(focus_of(there, CONTACT), expected, atol=1e-9)
+
+
+def test_a_full_gripper_without_a_grasp_cloud_is_refused():
+    step, _ = putting_step()
+    bare = Step(step.name, step.action, step.scene, step.targets)
+    with pytest.raises(DemoError, match="'put the rod' has no grasp cloud: record what"):
+        focus_of(bare, CONTACT)
