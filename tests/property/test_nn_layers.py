@@ -3,7 +3,6 @@
 import math
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -28,6 +27,7 @@ from handful.nn import (
 from handful.nn._frames import frame_rotation
 from handful.nn._radial import bernstein_basis
 from handful.nn._segments import segment_matmul
+from handful.nn._transformer import LOGIT_LIMIT
 from reference_convolution import reference_messages
 
 RADIUS = 0.05
@@ -142,6 +142,21 @@ def test_edge_convolution_is_e3nns_tensor_product(degree_in, degree_out):
     assert_equal_up_to_rounding(ours, reference_messages(convolution, features, edges))
 
 
+def test_a_convolution_that_leaves_an_order_out_is_not_e3nns():
+    """The broken control; and the reason why all orders that both ends have are kept."""
+    torch.manual_seed(0)
+    convolution = EdgeConvolution(2, 2, 3, 2).double()
+    edges = graph(random_points(6))
+    features = torch.randn(len(edges.source), 9, 3, dtype=torch.float64)
+    expected = reference_messages(convolution, features, edges)
+    with torch.no_grad():
+        convolution.pairs[-1].zero_()
+    alignment = edges.alignment(2, 2)
+    messages, _ = convolution(features, edges, alignment)
+    with pytest.raises(AssertionError, match="relative error"):
+        assert_equal_up_to_rounding(alignment.transpose(1, 2) @ messages, expected)
+
+
 def test_messages_do_not_depend_on_the_choice_of_frame(monkeypatch):
     """Any turn about the edge gives the same message."""
     torch.manual_seed(0)
@@ -205,8 +220,7 @@ def test_transformer_layers_are_equivariant(name, dtype):
         rotation, _ = pose_to_rotation_translation(pose)
         turn = rotation.to(dtype)
         there = pose_apply(pose, points).to(dtype)
-        # The graph is that of the points before they moved: rounding may flip a pair at the edge
-        # of the cut-off, where its weight is zero anyway.
+        # Rounding may add or remove a pair at the edge of the cut-off, where its weight is zero.
         assert_equal_up_to_rounding(
             layer(rotated(features, turn), graph(there)), rotated(expected, turn)
         )
@@ -378,8 +392,76 @@ def test_heads_must_share_out_the_channels():
         TransformerLayer(0, 1, 8, heads=3)
 
 
-def test_a_lonely_point_is_fine():
-    layer = TransformerLayer(0, 2, CHANNELS)
-    points = torch.tensor([[0.0, 0, 0], [1.0, 0, 0]])
-    out = layer(random_features(2, 0, torch.float32), graph(points))
-    assert np.isfinite(out.detach().numpy()).all()
+def test_a_lonely_point_hears_nobody():
+    torch.manual_seed(0)
+    layer = TransformerLayer(0, 2, CHANNELS).double()
+    points = torch.tensor([[0.0, 0, 0], [1.0, 0, 0]], dtype=torch.float64)
+    features = random_features(2, 0, torch.float64)
+    out = layer(features, graph(points))
+    alone = layer(features[:1], graph(points[:1]))
+    torch.testing.assert_close(out[:1], alone)
+    assert out[:, 1:].abs().max() == 0, "without neighbours there is no direction"
+    assert torch.isfinite(out).all()
+    assert out[:, 0].abs().max() > 0
+
+
+# --- attention ----------------------------------------------------------------------------------
+
+
+def attention(strength: float, points: Tensor) -> Tensor:
+    """Weights [edges, heads] of a layer whose queries are `strength` times as long as usual."""
+    torch.manual_seed(0)
+    layer = TransformerLayer(0, 1, CHANNELS).double()
+    edges = graph(points)
+    features = random_features(len(points), 0, torch.float64)
+    with torch.no_grad():
+        layer._queries.weight.mul_(strength)
+        inward = edges.alignment(0, 0)
+        _, keys = layer._convolution(features.index_select(0, edges.source), edges, inward)
+        return layer._attention(features, keys, edges)
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e3, 1e9])
+def test_attention_adds_up_to_less_than_one(strength):
+    """Because of the one in the denominator, which no limited logit can outweigh."""
+    points = random_points()
+    weights = attention(strength, points)
+    total = torch.zeros(len(points), weights.shape[1], dtype=torch.float64)
+    total.index_add_(0, graph(points).target, weights)
+    assert (weights > 0).all()
+    assert (total < 1).all()
+    assert total.max() > 0.5
+
+
+def test_no_neighbour_outweighs_another_by_more_than_the_limit_of_the_logits():
+    """At equal distance the cut-off cancels, and logits differ by at most twice the limit."""
+    around = nn.functional.normalize(torch.randn(30, 3, generator=generator(6)), dim=1).double()
+    points = torch.cat([torch.zeros(1, 3, dtype=torch.float64), 0.03 * around])
+    to_middle = graph(points).target == 0
+    spread = []
+    for strength in (1.0, 1e9):
+        weights = attention(strength, points)[to_middle]
+        spread.append((weights.max(0).values / weights.min(0).values).log().max().item())
+    assert spread[0] < 2.0
+    assert spread[1] == pytest.approx(2.0 * LOGIT_LIMIT, rel=1e-3)
+
+
+# --- what the field's kernel leaves out ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(("harmonic", "reaches"), [(2, False), (3, True)])
+def test_type_3_of_a_field_needs_more_than_scalars_where_harmonics_end_at_2(harmonic, reaches):
+    """A type-0 feature becomes type 3 by harmonics of degree 3 only; the default has none."""
+    torch.manual_seed(0)
+    types = Types((2, 1, 1, 1))
+    layer = TensorFieldLayer(1, CHANNELS, types, max_harmonic=harmonic).double()
+    points, where = random_points(), random_points(9, seed=3)
+    features = random_features(40, 1, torch.float64)
+
+    def type_3(features: Tensor) -> Tensor:
+        return layer(layer.point_matrices(features), queries_to(points, where))[:, -7:]
+
+    scalars = features.clone()
+    scalars[:, 1:] = 0.0
+    assert bool(type_3(scalars).abs().max() > 1e-6) is reaches
+    assert type_3(features).abs().max() > 1e-6
