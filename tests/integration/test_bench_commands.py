@@ -1,10 +1,13 @@
-"""Whole commands of the benchmark, with the oracle and chance in the place of trained models."""
+"""Whole commands of the benchmark, with the oracle, chance and barely trained models."""
 
 import json
+import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 import typer
 from PIL import Image
 from typer.testing import CliRunner
@@ -15,23 +18,49 @@ from handful.apps import bench_commands, demo_commands, learn_commands
 from handful.bench import (
     BenchError,
     BenchPlan,
-    Crew,
+    EpisodeWatcher,
+    Executor,
     Failure,
-    Policy,
-    Watcher,
-    _bench,
+    policy_maker,
     read_episodes,
     run_bench,
     run_episode,
     table_of,
+    write_report,
 )
-from handful.bench._feasibility import PlaceFeasibility
-from handful.demos import save_demos
-from handful.errors import OptionError
-from handful.learning import RankedPoses
-from handful.sim import Setup, Verdict, collect_demos, task_named
-from handful.sim.tasks import Episode
+from handful.bench.run import _executors
+from handful.demos import (
+    Action,
+    Demonstration,
+    DemoSet,
+    gripper_from_tip,
+    gripper_named,
+    save_demos,
+)
+from handful.errors import DemoError, OptionError
+from handful.learning import RunFolder, recipe_for, train_in_folder
+from handful.policy import (
+    RankedPoses,
+    StepFailure,
+    Verdict,
+    Watcher,
+    load_predictor,
+    save_predictor,
+)
+from handful.sim import (
+    SIMULATED,
+    Episode,
+    Setup,
+    collect_demos,
+    oracle_pose,
+    oracle_predictors,
+    task_named,
+)
+from handful.sim.tasks import BowlOnTray, MugOnHanger
 from samples import small_demos
+
+LONG = gripper_named("simulated-long")
+TIDY = ("pick mug", "hang mug", "pick bowl", "place bowl")
 
 app = typer.Typer()
 bench_commands.register(app)
@@ -41,20 +70,19 @@ runner = CliRunner()
 
 
 def run(*words):
-    return runner.invoke(app, [str(word) for word in words])
+    return runner.invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
 
 
-def plan(folder, policy="oracle", seeds=range(2_100, 2_103), **more):
-    return BenchPlan(folder, "bottle", ("trained",), seeds, policy, **more)
+def plan(folder, policy="oracle", seeds=range(2_100, 2_103), task="bottle", **more):
+    return BenchPlan(folder, task, ("trained",), seeds, policy, **more)
 
 
 def without_times(records):
     """What must not depend on how fast the machine is."""
     rows = [json.loads(record.to_json()) for record in records]
     for row in rows:
-        for part in (row, row["pick"], row["place"]):
-            if part is not None:
-                del part["seconds"]
+        for part in (row, *row["steps"]):
+            del part["seconds"]
     return rows
 
 
@@ -62,20 +90,37 @@ def without_times(records):
 
 
 class Fixed:
-    """A model that proposes given poses."""
+    """A predictor that proposes given poses."""
 
-    def __init__(self, *poses, confidence=0.5, later=None):
+    def __init__(self, *poses, confidence=0.5):
         self.poses = np.array(poses).reshape(-1, 4, 4)
         self.confidence = np.broadcast_to(confidence, len(poses)).astype(float)
-        self.later = later
         self.asked = []
 
     def sample(self, scene, grasp=None, n=100, seed=0):
         self.asked.append((grasp is not None, n, seed))
-        if self.later is not None and len(self.asked) > 1:
-            return self.later.sample(scene, grasp, n, seed)
         energies = np.arange(len(self.poses), dtype=float)
-        return RankedPoses(self.poses, energies, self.confidence, 0.1)
+        return RankedPoses(self.poses, energies, self.confidence, 0.1, SIMULATED)
+
+
+class OracleBeside:
+    """The oracle's pose for a step, moved by an offset in the scene, metres."""
+
+    def __init__(self, episode, step, offset):
+        self.episode, self.step, self.offset = episode, step, offset
+
+    def sample(self, scene, grasp=None, n=100, seed=0):
+        pose = oracle_pose(self.episode, self.step).copy()
+        pose[:3, 3] += self.offset
+        return RankedPoses(pose[None], np.zeros(1), np.ones(1), 0.1, self.episode.gripper)
+
+
+def beside(offsets):
+    """A policy that misses the oracle's poses by offsets, by the name of the step."""
+    return lambda episode: {
+        step.name: OracleBeside(episode, step, offsets.get(step.name, (0.0, 0.0, 0.0)))
+        for step in episode.task.task
+    }
 
 
 def far_away():
@@ -84,138 +129,93 @@ def far_away():
     return pose
 
 
-def broken():
-    return np.full((4, 4), np.nan)
-
-
 def test_the_first_feasible_pose_is_executed_and_skips_are_counted():
     task = task_named("bottle")
+    pick_step, _ = task.task.steps
     with task.reset(2_100, Setup.TRAINED) as episode:
-        good = task.oracle_pick(episode)
-        pick, place = Fixed(broken(), far_away(), good), Fixed(far_away())
+        good = oracle_pose(episode, pick_step)
+        pick, place = Fixed(np.full((4, 4), np.nan), far_away(), good), Fixed(far_away())
         watcher = Watcher()
-        record = run_episode(episode, lambda _: Policy(pick, place), 7, watcher)
+        record = run_episode(episode, lambda _: {"pick": pick, "place": place}, 7, watcher)
     assert pick.asked == [(False, 7, 2_100)]
     assert place.asked[0] == (True, 7, 2_100)
-    assert record.pick.ok
-    assert record.pick.skips == 2
-    assert record.pick.skipped["not a pose"] == 1
-    assert np.allclose(record.pick.pose, good)
-    assert (record.success, record.failure) == (False, Failure.PLACE_INFEASIBLE)
+    picked = record.step("pick")
+    assert (picked.ok, picked.skips, picked.skipped["not a pose"]) == (True, 2, 1)
+    assert np.allclose(picked.T_scene_gripper, good)
+    assert (record.success, record.failure) == (False, Failure("place", StepFailure.INFEASIBLE))
     assert "out of reach" in record.reason
     assert [look.chosen for look in watcher.looks] == [2, None]
 
 
-def test_a_model_is_asked_again_before_it_does_what_it_is_not_sure_of():
-    task = task_named("bottle")
-    with task.reset(2_100, Setup.TRAINED) as episode:
-        good = task.oracle_pick(episode)
-        worse = good.copy()
-        worse[2, 3] += 0.3  # in reach, and in the air
-        pick = Fixed(far_away(), worse, confidence=[0.9, 0.1], later=Fixed(far_away(), good))
-        watcher = Watcher()
-        record = run_episode(episode, lambda _: Policy(pick, Fixed()), watcher=watcher)
-    assert record.pick.ok
-    assert (record.pick.proposed, record.pick.skips, watcher.looks[0].chosen) == (4, 2, 3)
-    assert len({seed for _, _, seed in pick.asked}) == 2
-
-
-class Rating(Fixed):
-    """A model that also rates poses: sure of those at its first one, and less and less beside."""
-
-    def rate(self, poses, scene, grasp=None):
-        away = np.linalg.norm(poses[:, :3, 3] - self.poses[0, :3, 3], axis=1)
-        order = np.argsort(away)
-        return RankedPoses(poses[order], away[order], 1.0 - 20.0 * away[order], 0.1)
-
-
-def test_poses_beside_a_good_one_that_is_not_feasible_are_tried(monkeypatch):
-    task = task_named("bottle")
-    with task.reset(2_100, Setup.TRAINED) as episode:
-        good = task.oracle_pick(episode)
-
-        def not_exactly_there(self, pose, step):
-            away = np.linalg.norm(pose[:3, 3] - good[:3, 3])
-            return Verdict(bool(away > 0.004), "too exact")
-
-        monkeypatch.setattr(Episode, "feasible", not_exactly_there)
-        pick = Rating(good, confidence=0.9)
-        record = run_episode(episode, lambda _: Policy(pick, Fixed()))
-    assert len(pick.asked) == 1
-    moved = np.linalg.norm(np.array(record.pick.pose)[:3, 3] - good[:3, 3])
-    assert 0.004 < moved < 0.006
-    assert record.pick.confidence == pytest.approx(1.0 - 20.0 * moved)
-    assert record.pick.skips == record.pick.skipped["too exact"] > 1
-
-
-def test_a_model_that_is_sure_of_nothing_does_its_best_at_once():
-    task = task_named("bottle")
-    with task.reset(2_100, Setup.TRAINED) as episode:
-        pick = Fixed(far_away(), task.oracle_pick(episode), confidence=0.2)
-        record = run_episode(episode, lambda _: Policy(pick, Fixed(far_away())))
-    assert record.pick.ok
-    assert record.pick.confidence == pytest.approx(0.2)
-    assert len(pick.asked) == 1
-
-
-def test_a_model_is_not_asked_for_ever():
-    with task_named("bottle").reset(2_100, Setup.TRAINED) as episode:
-        pick = Fixed(far_away(), confidence=0.9)
-        record = run_episode(episode, lambda _: Policy(pick, Fixed()))
-    assert record.failure is Failure.PICK_INFEASIBLE
-    assert len(pick.asked) == 3
-    assert record.pick.skips == 3
-
-
 @pytest.mark.parametrize(
-    ("poses", "failure"),
-    [([], Failure.PICK_NOT_SAMPLED), ([far_away()], Failure.PICK_INFEASIBLE)],
+    ("poses", "kind"),
+    [([], StepFailure.NOT_PROPOSED), ([far_away()], StepFailure.INFEASIBLE)],
 )
-def test_without_a_pose_to_execute_the_pick_fails(poses, failure):
-    with task_named("bottle").reset(2_101, Setup.TRAINED) as episode:
-        record = run_episode(episode, lambda _: Policy(Fixed(*poses), Fixed()))
-    assert (record.success, record.failure) == (False, failure)
-    assert record.place is None
+def test_without_a_pose_to_execute_the_first_step_fails(poses, kind):
+    with task_named("tidy").reset(2_101, Setup.TRAINED) as episode:
+        record = run_episode(episode, lambda _: dict.fromkeys(TIDY, Fixed(*poses)))
+    assert (record.success, record.failure) == (False, Failure("pick mug", kind))
+    assert (record.planned, len(record.steps)) == (TIDY, 1)
 
 
-def test_a_model_that_refuses_is_a_failure_with_its_reason():
+def test_a_predictor_that_refuses_is_a_failure_with_its_reason():
     def refuse(*_, **__):
         raise OptionError("the scene is too dark.")
 
     with task_named("bottle").reset(2_101, Setup.TRAINED) as episode:
-        policy = Policy(SimpleNamespace(sample=refuse), Fixed())
-        record = run_episode(episode, lambda _: policy)
-    assert record.failure is Failure.PICK_NOT_SAMPLED
+        predictors = {"pick": SimpleNamespace(sample=refuse), "place": Fixed()}
+        record = run_episode(episode, lambda _: predictors)
+    assert record.failure == Failure("pick", StepFailure.NOT_PROPOSED)
     assert record.reason == "the scene is too dark."
 
 
-def test_going_elsewhere_and_losing_the_object_are_told_apart(monkeypatch):
-    monkeypatch.setattr(Episode, "pick", lambda self, pose: Verdict(False, "slipped"))
-    task = task_named("bottle")
-    with task.reset(2_100, Setup.TRAINED) as episode:
-        good = task.oracle_pick(episode)
-        aside = good.copy()
-        aside[:2, 3] += 0.07
-        monkeypatch.setattr(Episode, "feasible", lambda self, pose, step: Verdict(True))
-        records = [
-            run_episode(episode, lambda _, pose=pose: Policy(Fixed(pose), Fixed()))
-            for pose in (good, aside)
-        ]
-    assert [record.failure for record in records] == [Failure.PICK_LOST, Failure.PICK_AWAY]
+@pytest.mark.parametrize(
+    ("offset", "kind"),
+    [((0.0, 0.0, 0.02), StepFailure.LOST), ((0.07, 0.07, 0.0), StepFailure.AWAY)],
+)
+def test_a_pick_that_goes_elsewhere_and_one_that_loses_the_object_are_told_apart(
+    monkeypatch, offset, kind
+):
+    monkeypatch.setattr(Episode, "_pick", lambda self, pose: Verdict(False, "slipped"))
+    monkeypatch.setattr(Episode, "reach", lambda self, step, pose: Verdict(True))
+    with task_named("bottle").reset(2_100, Setup.TRAINED) as episode:
+        record = run_episode(episode, beside({"pick": offset}))
+    assert record.failure == Failure("pick", kind)
+    assert (record.steps[0].failure, record.reason) == (kind, "slipped")
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("mug", 0.05), ("bowl", 0.012), ("bottle", 0.012)])
-def test_placing_is_feasible_as_the_oracle_does_it_and_not_through_the_target(name, wrong):
-    task = task_named(name)
-    with task.reset(2_104, Setup.TRAINED) as episode:
-        assert episode.pick(task.oracle_pick(episode))
-        scene, grasp = episode.observe_scene(), episode.observe_grasp()
-        feasible = PlaceFeasibility(episode, scene, grasp)
-        pose = task.oracle_place(episode)
-        assert feasible(pose)
-        low = pose.copy()
-        low[2, 3] -= wrong
-        assert not feasible(low)
+@pytest.mark.parametrize(
+    ("offset", "kind"),
+    [((0.0, 0.0, 0.15), StepFailure.LOST), ((0.25, 0.25, 0.15), StepFailure.AWAY)],
+)
+def test_a_place_beside_the_target_and_one_that_does_not_hold_are_told_apart(
+    monkeypatch, offset, kind
+):
+    monkeypatch.setattr(Episode, "success", lambda self: Verdict(False, "it fell"))
+    with task_named("bottle").reset(2_100, Setup.TRAINED) as episode:
+        record = run_episode(episode, beside({"place": offset}))
+    assert record.failure == Failure("place", kind)
+    assert (record.steps[1].ok, record.reason) == (False, "it fell")
+
+
+@pytest.mark.parametrize(("what", "step"), [(MugOnHanger, "hang mug"), (BowlOnTray, "place bowl")])
+def test_the_end_names_the_step_whose_object_is_not_held(monkeypatch, what, step):
+    monkeypatch.setattr(what, "well_placed", lambda self, world: Verdict(False, "askew"))
+
+    class Told(EpisodeWatcher):
+        ends = 0
+
+        def judged(self, verdict):
+            self.ends += 1
+
+    watcher = Told()
+    with task_named("tidy").reset(2_100, Setup.TRAINED) as episode:
+        record = run_episode(episode, oracle_predictors, watcher=watcher)
+    assert record.failure == Failure(step, StepFailure.LOST)
+    assert record.reason == "askew"
+    assert [one.ok for one in record.steps] == [name != step for name in TIDY]
+    assert watcher.ends == 1
+    assert record.things == ("mug", "bowl")
 
 
 # --- many episodes -----------------------------------------------------------------------------
@@ -224,9 +224,9 @@ def test_placing_is_feasible_as_the_oracle_does_it_and_not_through_the_target(na
 def test_finished_episodes_are_not_run_again(tmp_path, monkeypatch):
     first = run_bench(plan(tmp_path, seeds=range(2_100, 2_102)))
     jobs = []
-    run_here = _bench.run_here
+    run_here = _executors.run_here
     monkeypatch.setattr(
-        _bench, "run_here", lambda place, todo: jobs.extend(todo) or run_here(place, todo)
+        _executors, "run_here", lambda config, todo: jobs.extend(todo) or run_here(config, todo)
     )
     told = []
     again = run_bench(plan(tmp_path), on_done=lambda record, done, of: told.append((done, of)))
@@ -237,7 +237,7 @@ def test_finished_episodes_are_not_run_again(tmp_path, monkeypatch):
     assert [job.seed for job in jobs] == [2_102, 2_100, 2_101, 2_102]
 
 
-def test_what_is_done_is_kept_when_the_run_is_interrupted(tmp_path):
+def test_an_interrupted_run_keeps_what_is_done_and_goes_on_to_the_same_end(tmp_path):
     class Stop(BaseException):
         pass
 
@@ -245,9 +245,13 @@ def test_what_is_done_is_kept_when_the_run_is_interrupted(tmp_path):
         raise Stop
 
     with pytest.raises(Stop):
-        run_bench(plan(tmp_path), on_done=stop)
-    _, records = read_episodes(tmp_path / "bench" / "bottle-trained-oracle.jsonl")
-    assert len(records) == 1
+        run_bench(plan(tmp_path / "one"), on_done=stop)
+    path = tmp_path / "one" / "bench" / "bottle-trained-oracle.jsonl"
+    _, kept = read_episodes(path)
+    assert [record.seed for record in kept] == [2_100]
+    resumed = run_bench(plan(tmp_path / "one"))
+    assert resumed[0] == kept[0]
+    assert without_times(resumed) == without_times(run_bench(plan(tmp_path / "other")))
 
 
 def test_the_oracle_succeeds_and_chance_does_not(tmp_path):
@@ -261,11 +265,55 @@ def test_the_oracle_succeeds_and_chance_does_not(tmp_path):
         assert picture.width > 800
 
 
+def test_a_failure_in_the_last_of_four_steps_has_a_sheet_and_a_video(tmp_path, monkeypatch):
+    monkeypatch.setattr(BowlOnTray, "well_placed", lambda self, world: Verdict(False, "askew"))
+    one = range(2_100, 2_101)
+    (record,) = run_bench(plan(tmp_path, seeds=one, task="tidy", stills=True, videos=True))
+    assert record.outcome == "place bowl: object not held"
+    made = sorted(path.name for path in (tmp_path / "bench" / "failures").iterdir())
+    assert made[0] == "tidy-trained-oracle-2100.jpg"
+    assert made[1] in ("tidy-trained-oracle-2100.mp4", "tidy-trained-oracle-2100.gif")
+    with Image.open(tmp_path / "bench" / "failures" / made[0]) as picture:
+        assert picture.height > 1200, "four looks, and six stills of what happened"
+    page = write_report(tmp_path, tmp_path / "report.html").read_text()
+    assert "place bowl: object not held: askew" in page
+
+
+def test_the_oracle_succeeds_with_another_hand_which_is_kept_apart(tmp_path):
+    one = range(2_100, 2_101)
+    usual = plan(tmp_path, seeds=one)
+    other = plan(tmp_path, seeds=one, gripper="simulated-long")
+    assert (usual.hand, usual.other_hand) == (SIMULATED, "")
+    assert (other.hand, other.other_hand) == (LONG, "simulated-long")
+    records = [run_bench(one)[0] for one in (usual, other)]
+    assert [record.success for record in records] == [True, True]
+    poses = [np.array(record.step("pick").T_scene_gripper) for record in records]
+    assert np.abs(poses[0] - poses[1]).max() > 0.01
+    names = sorted(path.name for path in (tmp_path / "bench").glob("*.jsonl"))
+    assert names == ["bottle-trained-oracle-simulated-long.jsonl", "bottle-trained-oracle.jsonl"]
+    conditions, _ = read_episodes(tmp_path / "bench" / names[0])
+    assert conditions.gripper == "simulated-long"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("simulated-lang", DemoError, "Did you mean 'simulated-long'"),
+        ("robotiq-2f-85", OptionError, "cannot be simulated"),
+    ],
+)
+def test_a_hand_that_the_robot_cannot_carry_is_refused(tmp_path, name, error, message):
+    with pytest.raises(error, match=message):
+        plan(tmp_path, gripper=name)
+
+
 @pytest.mark.slow
-def test_two_processes_give_the_same_episodes(tmp_path):
+def test_two_processes_give_the_same_episodes_and_leave_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS")
     here = run_bench(plan(tmp_path / "here"))
-    there = run_bench(plan(tmp_path / "there"), Crew(workers=2))
+    there = run_bench(plan(tmp_path / "there"), Executor(workers=2))
     assert without_times(here) == without_times(there)
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 @pytest.mark.slow
@@ -277,8 +325,8 @@ def test_a_ray_cluster_gives_the_same_table(tmp_path):
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         cluster.add_node(num_cpus=1)
-        crew = Crew(ray=cluster.address)
-        there = run_bench(plan(tmp_path / "there", seeds=range(2_100, 2_104)), crew)
+        executor = Executor(ray=cluster.address)
+        there = run_bench(plan(tmp_path / "there", seeds=range(2_100, 2_104)), executor)
     finally:
         cluster.shutdown()
     assert without_times(here) == without_times(there)
@@ -288,7 +336,122 @@ def test_a_ray_cluster_gives_the_same_table(tmp_path):
 def test_no_cluster_is_one_sentence(tmp_path):
     pytest.importorskip("ray")
     with pytest.raises(BenchError, match="no Ray cluster answers"):
-        run_bench(plan(tmp_path), Crew(ray="auto"))
+        run_bench(plan(tmp_path), Executor(ray="auto"))
+
+
+# --- trained models ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demos():
+    return collect_demos(task_named("bottle"), 1, seed=5)
+
+
+@pytest.fixture(scope="module")
+def trained(demos, tmp_path_factory):
+    """A run whose models were trained for one step: they know nothing, and they work."""
+    folder = tmp_path_factory.mktemp("run")
+    for name in demos.task.names:
+        train_in_folder(demos, recipe_for(demos, name, steps=1), folder)
+    RunFolder(folder).note(demonstrations={"folder": "my demos", "count": 1})
+    return folder
+
+
+def copied(trained, folder, **changes):
+    """The run with something about the predictors changed."""
+    for name in ("pick", "place"):
+        predictor = load_predictor(trained / name)
+        changed = replace(predictor, **changes, gripper=None)
+        save_predictor(changed, folder / name)
+    return folder
+
+
+def test_models_are_judged_with_the_hand_they_were_trained_with_or_another(trained, tmp_path):
+    own, other = plan(trained, "model"), plan(trained, "model", gripper="simulated-long")
+    assert (own.hand, own.other_hand) == (SIMULATED, "")
+    assert own.conditions("all").file_name == "bottle-all.jsonl"
+    assert other.conditions("all").file_name == "bottle-all-simulated-long.jsonl"
+    assert own.conditions("all").models == other.conditions("all").models != ""
+    task = task_named("bottle").task
+    for hand in (SIMULATED, LONG):
+        predictors = policy_maker("model", trained, task, hand)(None)
+        assert {one.gripper.name for one in predictors.values()} == {hand.name}
+        assert {one.trained_gripper.name for one in predictors.values()} == {"simulated"}
+
+
+def test_models_of_the_other_hand_are_judged_with_it(trained, tmp_path):
+    folder = copied(trained, tmp_path, trained_gripper=LONG)
+    assert (plan(folder, "model").hand, plan(folder, "model").other_hand) == (LONG, "")
+    with_usual = plan(folder, "model", gripper="simulated")
+    assert (with_usual.hand, with_usual.other_hand) == (SIMULATED, "simulated")
+
+
+def test_models_of_a_hand_that_the_robot_lacks_are_judged_with_the_simulated_one(trained, tmp_path):
+    mine = replace(SIMULATED, name="", opening=0.07)
+    folder = copied(trained, tmp_path, trained_gripper=mine)
+    found = plan(folder, "model")
+    assert (found.hand, found.other_hand) == (SIMULATED, "simulated")
+    assert found.conditions("all").file_name == "bottle-all-simulated.jsonl"
+
+
+def test_models_of_version_1_have_the_simulated_hand_and_their_poses_are_not_moved(
+    trained, tmp_path
+):
+    """Version 1 wrote the height of the finger tips, 5 mm beyond the contact point."""
+    old = gripper_from_tip(tip=0.15, opening=0.08, axis="x")
+    folder = copied(trained, tmp_path, trained_gripper=old)
+    found = plan(folder, "model")
+    assert (found.hand, found.other_hand) == (SIMULATED, "")
+    predictors = policy_maker("model", folder, found.steps, SIMULATED)(None)
+    assert all(one.trained_gripper == one.gripper == SIMULATED for one in predictors.values())
+
+
+def test_a_run_that_lacks_a_model_says_which_step_and_how_to_train_it(trained, tmp_path):
+    with pytest.raises(BenchError) as caught:
+        plan(tmp_path / "none", "model")
+    assert str(caught.value) == (
+        f"{tmp_path / 'none'}: has no trained model for the steps 'pick' and 'place'; train them: "
+        f"handful train DEMOS --out {tmp_path / 'none'}"
+    )
+    copied(trained, tmp_path)
+    (tmp_path / "place").rename(tmp_path / "elsewhere")
+    RunFolder(tmp_path).note(demonstrations={"folder": "my demos"})
+    with pytest.raises(BenchError) as caught:
+        plan(tmp_path, "model")
+    assert str(caught.value) == (
+        f"{tmp_path}: has no trained model for the step 'place'; train it: handful train "
+        f"'my demos' --out {tmp_path} --step place"
+    )
+
+
+def test_a_model_of_another_action_is_refused(trained, tmp_path):
+    copied(trained, tmp_path)
+    (tmp_path / "place").rename(tmp_path / "spare")
+    (tmp_path / "pick").rename(tmp_path / "place")
+    (tmp_path / "spare").rename(tmp_path / "pick")
+    task = task_named("bottle").task
+    with pytest.raises(BenchError, match=r"step 'pick' is for the action 'place': need 'pick'"):
+        policy_maker("model", tmp_path, task, SIMULATED)
+
+
+def test_models_run_and_the_report_shows_what_they_see(trained):
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    try:
+        made = run("bench", "bottle", "--run", trained, "--setup", "trained", "--episodes", 1,
+                   "--seed", 2_100, "--gripper", "simulated-long")  # fmt: skip
+        assert made.exit_code == 0, made.output
+        assert run("report", trained).exit_code == 0
+        assert torch.get_num_threads() == before + 1
+    finally:
+        torch.set_num_threads(before)
+    assert "Success: bottle, hand simulated-long" in made.output
+    page = (trained / "report.html").read_text()
+    assert "trained, hand simulated-long" in page
+    assert "What the models see" in page
+    for name in ("pick", "place"):
+        assert f"{name}: loss and likelihood" in page
+    assert "Model of the step &#x27;pick&#x27;. Upright, as demonstrated: best poses" in page
 
 
 # --- commands ----------------------------------------------------------------------------------
@@ -299,10 +462,12 @@ def test_bench_and_report(tmp_path):
     first = run("bench", "bottle", *words, "--seed", 2_100, "--json", tmp_path / "out.json")
     assert first.exit_code == 0, first.output
     assert "seeds 2100 to 2101 (development)" in first.output
+    assert "Hand of the robot: simulated." in first.output
     assert "handful report" in first.output
     table = json.loads((tmp_path / "out.json").read_text())
     assert [row["setup"] for row in table["table"]] == ["trained", "all"]
     assert table["table"][0]["total"]["trials"] == 2
+    assert [step["name"] for step in table["table"][0]["steps"]] == ["pick", "place"]
     assert len(table["episodes"]) == 4
     made = run("report", tmp_path)
     assert made.exit_code == 0, made.output
@@ -311,13 +476,32 @@ def test_bench_and_report(tmp_path):
     assert "handful" in (tmp_path / "report.md").read_text()
 
 
+def test_a_task_of_four_steps_has_four_columns(tmp_path):
+    made = run("bench", "tidy", "--run", tmp_path, "--policy", "oracle", "--setup", "trained",
+               "--episodes", 1, "--seed", 2_100)  # fmt: skip
+    assert made.exit_code == 0, made.output
+    head = next(line for line in made.output.splitlines() if "setup" in line and "total" in line)
+    columns = [word for word in head.split("  ") if word.strip()]
+    assert [word.strip() for word in columns] == [
+        "setup",
+        "n",
+        *TIDY,
+        "total",
+        "seconds",
+        "skipped",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("cup", "--policy", "oracle"), "unknown task 'cup'"),
         (("mug", "--policy", "oracle", "--setup", "trained,al"), "unknown setup 'al'"),
         (("mug", "--policy", "oracel"), "unknown policy 'oracel'. Did you mean 'oracle'"),
-        (("mug",), "no trained pick and no trained place model"),
+        (("mug", "--policy", "oracle", "--gripper", "hook"), "unknown gripper 'hook'"),
+        (("mug",), "no trained model for the steps 'pick' and 'place'"),
+        (("tidy",), "no trained model for the steps 'pick mug' and 'hang mug' and 'pick bowl'"),
+        (("all",), "has no run of a task"),
         (("all", "--policy", "oracle", "--seed", 9_999), "kept for evaluation"),
     ],
 )
@@ -333,27 +517,38 @@ def test_a_report_of_nothing_is_refused(tmp_path):
     assert isinstance(run("report", tmp_path, "--out", tmp_path / "x.pdf").exception, OptionError)
 
 
+def test_every_step_of_a_task_in_the_table_of_variations_is_a_step_of_the_task():
+    for task, steps in demo_commands.VARY.items():
+        assert tuple(steps) == task_named(task).task.names
+    assert demo_commands.vary_of("tidy", "hang mug") == demo_commands.vary_of("mug", "place")
+    assert demo_commands.vary_of("tidy", "pick bowl") == demo_commands.vary_of("bowl", "pick")
+    assert demo_commands.vary_of("unheard of", "wave") == "colors,contrast,shapes,clutter"
+
+
 @pytest.mark.slow
-def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path):
-    words = ("demo", "--task", "bottle", "--out", tmp_path, "--steps", 2, "--episodes", 1)
+@pytest.mark.parametrize("task", ["bottle", "tidy"])
+def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path, task):
+    words = ("demo", "--task", task, "--out", tmp_path, "--steps", 2, "--episodes", 1)
     first = run(*words, "--workers", 1)
     assert first.exit_code == 0, first.output
     assert "What to try next" in first.output
-    folder = tmp_path / "bottle"
+    folder, names = tmp_path / task, task_named(task).task.names
     page = (folder / "report.html").read_text()
     assert "What the models see" in page
     assert "What was demonstrated" in page
-    weights = (folder / "pick" / "weights.safetensors").stat().st_mtime_ns
+    weights = [folder / name / "weights.safetensors" for name in names]
+    before = [path.stat().st_mtime_ns for path in weights]
     again = run(*words, "--workers", 1)
     assert again.exit_code == 0, again.output
-    assert (folder / "pick" / "weights.safetensors").stat().st_mtime_ns == weights
-    _, records = read_episodes(folder / "bench" / "bottle-all.jsonl")
-    assert len(records) == 1
+    assert [path.stat().st_mtime_ns for path in weights] == before
+    _, records = read_episodes(folder / "bench" / f"{task}-all.jsonl")
+    assert [record.planned for record in records] == [names]
 
 
 @pytest.mark.slow
 def test_a_learning_curve_is_one_command(tmp_path):
-    demos = _collected(tmp_path)
+    demos = tmp_path / "demos"
+    save_demos(collect_demos(task_named("bottle"), 2, seed=5), demos)
     for step, vary in demo_commands.VARY["bottle"].items():
         words = ("--out", tmp_path / "run", "--step", step, "--vary", vary, "--steps", 1)
         assert run("train", demos, *words).exit_code == 0
@@ -368,11 +563,6 @@ def test_a_learning_curve_is_one_command(tmp_path):
     assert "Learning curve" in (tmp_path / "run" / "report.html").read_text()
 
 
-def _collected(folder):
-    save_demos(collect_demos(task_named("bottle"), 2, seed=5), folder / "demos")
-    return folder / "demos"
-
-
 @pytest.mark.parametrize(
     ("sizes", "message"), [("1,x", "need numbers"), ("3,1", "increasing"), ("1,9", "1 to 2")]
 )
@@ -380,3 +570,17 @@ def test_wrong_sizes_are_one_sentence(tmp_path, sizes, message):
     save_demos(small_demos(2), tmp_path / "demos")
     words = ("--demos", tmp_path / "demos", "--run", tmp_path / "run", "--sizes", sizes)
     assert message in str(run("curve", "mug", *words).exception)
+
+
+def test_models_of_picks_only_are_trained_and_the_missing_place_is_told(demos, tmp_path):
+    picks = DemoSet(
+        tuple(
+            Demonstration(demo.name, tuple(s for s in demo.steps if s.action is Action.PICK))
+            for demo in demos
+        ),
+        demos.gripper,
+    )
+    demo_commands.train_run(picks, tmp_path / "picks", tmp_path / "run", "bottle", 0, 1)
+    assert RunFolder(tmp_path / "run").task.names == ("pick",)
+    with pytest.raises(BenchError, match="no trained model for the step 'place'; train it"):
+        plan(tmp_path / "run", "model")
