@@ -12,13 +12,13 @@ pytest.importorskip("mujoco")
 
 from handful.apps.sim_commands import register
 from handful.demos import load_demos
-from handful.errors import OptionError
+from handful.errors import DemoError, OptionError
+from handful.policy import Verdict
 from handful.sim import (
     TASKS,
     Setup,
     SimError,
     Variant,
-    Verdict,
     _film,
     collect_demos,
     run_oracle,
@@ -51,6 +51,18 @@ def test_collect_writes_demonstrations_and_a_picture(tmp_path):
     assert isinstance(again.exception, OptionError)
 
 
+def test_collect_keeps_all_steps_of_a_task_and_the_hand(tmp_path):
+    words = ("--demos", 1, "--seed", 3, "--gripper", "simulated-long", "--out", tmp_path / "demos")
+    result = run("collect", "tidy", *words)
+    assert result.exit_code == 0, result.output
+    demos = load_demos(tmp_path / "demos")
+    assert demos.gripper.name == "simulated-long"
+    assert demos.task == task_named("tidy").task
+    mug, hung, bowl, placed = demos[0].steps
+    assert len(mug.grasp) == pytest.approx(len(bowl.grasp), rel=0.05)
+    assert min(len(hung.grasp), len(placed.grasp)) > len(mug.grasp) + 1000
+
+
 def test_collecting_again_gives_the_same_demonstrations():
     first, second = (collect_demos(task_named("bottle"), 1, seed=2) for _ in range(2))
     for one, other in zip(first[0].steps, second[0].steps, strict=True):
@@ -60,7 +72,8 @@ def test_collecting_again_gives_the_same_demonstrations():
 
 
 def test_an_oracle_that_always_fails_ends_with_a_reason(monkeypatch):
-    monkeypatch.setattr(Episode, "pick", lambda self, pose: Verdict(False, "butter fingers"))
+    failed = Verdict(False, "butter fingers")
+    monkeypatch.setattr(Episode, "execute", lambda self, step, motion: failed)
     with pytest.raises(SimError, match="butter fingers"):
         collect_demos(task_named("bottle"), 1, seed=0)
 
@@ -85,6 +98,9 @@ def test_sim_says_no_by_its_exit_status(monkeypatch):
 def test_wrong_names_are_one_sentence(tmp_path):
     assert isinstance(run("sim", "cup").exception, OptionError)
     assert isinstance(run("sim", "mug", "--setup", "alll").exception, OptionError)
+    assert isinstance(run("sim", "mug", "--gripper", "simulatd").exception, DemoError)
+    refused = run("sim", "mug", "--gripper", "robotiq-2f-85").exception
+    assert "cannot be simulated" in str(refused)
     assert isinstance(run("sim", "mug", "--video", tmp_path / "x.avi").exception, OptionError)
     with pytest.raises(OptionError, match="written as"):
         write_video([np.zeros((4, 4, 3), np.uint8)], tmp_path / "x.avi")

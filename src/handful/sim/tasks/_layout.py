@@ -155,6 +155,9 @@ def _draw_places(
     flat = sizes.reshape(-1)
     apart = flat[:, None] + flat[None] + _GAP
     one, other = np.triu_indices(2 * pairs, 1)
+    farthest = np.sqrt(2.0) * (reach.reshape(-1)[one] + reach.reshape(-1)[other])
+    if (farthest <= apart[one, other]).any():
+        return None
     for _ in range(_PLACE_TRIES):
         spots, yaws = np.empty((pairs, 2, 2)), []
         for pair in range(pairs):
