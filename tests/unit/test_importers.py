@@ -92,7 +92,7 @@ def test_the_authors_gzip_files_are_read(tmp_path, protocol):
 
 
 def test_the_authors_gripper_is_known(tmp_path):
-    """The contact is where the pick model's query point was; the shape is what their clouds show."""
+    """The contact is where the query point of picks was; the shape is what their clouds show."""
     path = write_gzip(tmp_path / "demo_0.gzip", [edf_step("pick")])
     gripper = import_edf(path).gripper
     assert gripper.contact == ContactFrame((0.0, 0.0, 0.145))
