@@ -30,7 +30,7 @@ from edf_mug.variants import VARIANTS, TestScene, make_variant
 from handful.demos import Demonstration, DemoSet, Gripper, load_demos
 
 JUDGED = 10
-"""So many of the best poses are judged; the first of them decides."""
+"""How many of the best poses are judged; the first of them decides."""
 
 
 def main() -> None:
@@ -63,7 +63,9 @@ def run_fold(demos: DemoSet, fold: int, step: str, options: argparse.Namespace) 
     names = tuple(demo.name for demo in training)
     print(f"fold {fold} {step}: trains on {', '.join(names)}", flush=True)
     chosen = DemoSet(tuple(training), demos.gripper, demos.description)
-    model = make_model(options.model, step, chosen, options.seed, folder / step)
+    model = make_model(
+        options.model, step, chosen, options.seed, folder / step, options.train_steps
+    )
     if model.training is not None:
         took = model.training
         store.add(TrainingResult(fold, step, names, took.seconds, took.peak_gib))
@@ -71,8 +73,9 @@ def run_fold(demos: DemoSet, fold: int, step: str, options: argparse.Namespace) 
         others = [other for other in demos if other is not demo]
         test = make_variant(demo, step, variant, options.seed + repeat, others)
         answer = model.answer(test, demo.step(step), options.samples)
-        verdicts = judged(test, answer.poses[:JUDGED], demos.gripper)
-        best = answer.poses[0] if len(answer.poses) else None
+        verdicts = judged(test, answer.T_scene_gripper[:JUDGED], demos.gripper)
+        found = len(answer.T_scene_gripper) > 0
+        T_scene_gripper = answer.T_scene_gripper[0] if found else None
         result = Result(
             fold,
             step,
@@ -86,8 +89,8 @@ def run_fold(demos: DemoSet, fold: int, step: str, options: argparse.Namespace) 
             answer.energy,
             answer.confidence,
             answer.seconds,
-            best.tolist() if best is not None else None,
-            test.carried_back(best).tolist() if best is not None else None,
+            None if T_scene_gripper is None else T_scene_gripper.tolist(),
+            None if T_scene_gripper is None else test.carried_back(T_scene_gripper).tolist(),
         )
         store.add(result)
         print(_told(result), flush=True)
@@ -111,16 +114,16 @@ def split(
     return left_out, [rest[index] for index in sorted(order)]
 
 
-def judged(test: TestScene, poses: Array, gripper: Gripper) -> list[Verdict]:
+def judged(test: TestScene, T_scene_gripper: Array, gripper: Gripper) -> list[Verdict]:
     """A verdict for each pose; none where there is no target."""
     if not test.has_target:
         return []
     if test.step == "pick":
         mug = find_mug(test.judged)
-        return [judge_grip(mug, pose, gripper) for pose in poses]
+        return [judge_grip(mug, pose, gripper) for pose in T_scene_gripper]
     assert test.grasp is not None
     hanger, table, mug = find_hanger(test.judged), find_table(test.judged), find_mug(test.grasp)
-    return [judge_hanging(hanger, table, mug, test.grasp, pose) for pose in poses]
+    return [judge_hanging(hanger, table, mug, test.grasp, pose) for pose in T_scene_gripper]
 
 
 def _told(result: Result) -> str:
@@ -151,7 +154,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="where results and models go")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--fold", type=int, help="only this one, from 0")
-    parser.add_argument("--train-count", type=int, help="train on so many; default: all others")
+    parser.add_argument("--train-count", type=int, help="demonstrations; default: all others")
+    parser.add_argument("--train-steps", type=int, help="optimiser steps; default: the recipe's")
     parser.add_argument("--steps", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--model", choices=MODELS, default="handful")
     parser.add_argument("--samples", type=int, default=100, help="poses per scene")

@@ -40,8 +40,8 @@ MAX_BETWEEN = 0.5
 """Surface of the handle between the fingers, square centimetres: they must close on the wall."""
 
 FINGER = (0.003, 0.010, 0.010, 0.045)
-"""A finger in the gripper frame, metres: from so far beyond half the opening, so thick along the
-opening, half as wide across it, so long back from the tip."""
+"""A finger, metres: how far beyond half of the opening it begins, its thickness along the opening,
+half of its width across it, and its length back from the tip."""
 
 MAX_LEAN = 60.0
 """Degrees between the arm and the normal of the handle's plane."""
@@ -99,31 +99,32 @@ class Verdict:
 _NOT_A_POSE = Verdict((Measure("pose", float("nan"), -np.inf, np.inf),))
 
 
-def judge_pick(scene: PointCloud, pose: Array, gripper: Gripper) -> Verdict:
-    """Whether an open gripper at `pose` is astride the rim of the red mug of a scene.
+def judge_pick(scene: PointCloud, T_scene_gripper: Array, gripper: Gripper) -> Verdict:
+    """Whether an open gripper is astride the rim of the red mug of a scene.
 
     Args:
         scene: The scene cloud.
-        pose: T_scene_gripper [4, 4].
+        T_scene_gripper: The pose [4, 4].
         gripper: Where its finger tips are.
 
     Raises:
         FitError: The scene has no mug.
     """
-    return judge_grip(find_mug(scene), pose, gripper)
+    return judge_grip(find_mug(scene), T_scene_gripper, gripper)
 
 
-def judge_grip(mug: Mug, pose: Array, gripper: Gripper) -> Verdict:
+def judge_grip(mug: Mug, T_scene_gripper: Array, gripper: Gripper) -> Verdict:
     """`judge_pick` with the mug at hand."""
-    pose = np.asarray(pose, dtype=np.float64)
-    if not np.isfinite(pose).all():
+    T_scene_gripper = np.asarray(T_scene_gripper, dtype=np.float64)
+    if not np.isfinite(T_scene_gripper).all():
         return _NOT_A_POSE
-    opening, approach = pose[:3, "xy".index(gripper.axis)], pose[:3, 2]
-    middle = pose[:3, 3] + gripper.tip * approach
-    tips = middle + np.array([[-0.5], [0.5]]) * gripper.opening * opening
+    T_scene_tips = T_scene_gripper @ T_gripper_tips(gripper)
+    along, approach, middle = T_scene_tips[:3, 0], T_scene_tips[:3, 2], T_scene_tips[:3, 3]
+    tips = middle + np.array([[-0.5], [0.5]]) * gripper.opening * along
     depth, (near, far) = -mug.wall.along(tips), np.sort(mug.wall.distance(tips))
     tilt = _degrees(-approach @ mug.axis)
-    struck, between = _struck(mug, pose, gripper), _between(mug, pose, gripper)
+    struck = _struck(mug, T_scene_tips, gripper.opening)
+    between = _between(mug, T_scene_tips, gripper.opening)
     widest = mug.inner_radius + gripper.opening
     return Verdict(
         (
@@ -139,32 +140,55 @@ def judge_grip(mug: Mug, pose: Array, gripper: Gripper) -> Verdict:
     )
 
 
-def judge_place(scene: PointCloud, grasp: PointCloud, pose: Array) -> Verdict:
-    """Whether the mug that a gripper at `pose` holds has its handle over the arm of the hanger.
+def T_gripper_tips(gripper: Gripper) -> Array:
+    """The frame in the middle between the finger tips: the contact frame, moved ahead to them.
+
+    Its x axis is the one along which the fingers open, its z axis is the approach. The tips are
+    where the boxes of the fingers end.
+
+    Raises:
+        ValueError: The gripper's description has no fingers.
+    """
+    T_gripper_contact = gripper.T_gripper_contact
+    boxes = gripper.shape.boxes if gripper.shape is not None else ()
+    corners = [box.surface()[0] for box in boxes if box.side != 0]
+    if not corners:
+        raise ValueError(f"gripper {gripper.name!r} has no boxes of fingers: describe its shape.")
+    ahead = (np.concatenate(corners) - T_gripper_contact[:3, 3]) @ T_gripper_contact[:3, 2]
+    T_contact_tips = np.eye(4)
+    T_contact_tips[2, 3] = ahead.max()
+    return T_gripper_contact @ T_contact_tips
+
+
+def judge_place(scene: PointCloud, grasp: PointCloud, T_scene_gripper: Array) -> Verdict:
+    """Whether the held mug has its handle over the arm of the hanger.
 
     Args:
         scene: The scene cloud, with a green hanger and a table.
         grasp: The grasp cloud, with a red mug, in the gripper frame.
-        pose: T_scene_gripper [4, 4].
+        T_scene_gripper: The pose [4, 4].
 
     Raises:
         FitError: There is no hanger, no table, or no mug with a handle.
     """
-    return judge_hanging(find_hanger(scene), find_table(scene), find_mug(grasp), grasp, pose)
+    return judge_hanging(
+        find_hanger(scene), find_table(scene), find_mug(grasp), grasp, T_scene_gripper
+    )
 
 
 def judge_hanging(
-    hanger: Hanger, table: Table, mug: Mug, grasp: PointCloud, pose: Array
+    hanger: Hanger, table: Table, mug: Mug, grasp: PointCloud, T_scene_gripper: Array
 ) -> Verdict:
     """`judge_place` with everything at hand; `mug` and `grasp` are in the gripper frame."""
-    pose = np.asarray(pose, dtype=np.float64)
-    if not np.isfinite(pose).all():
+    T_scene_gripper = np.asarray(T_scene_gripper, dtype=np.float64)
+    if not np.isfinite(T_scene_gripper).all():
         return _NOT_A_POSE
-    held = grasp.points.astype(np.float64) @ pose[:3, :3].T + pose[:3, 3]
+    held = grasp.points.astype(np.float64) @ T_scene_gripper[:3, :3].T + T_scene_gripper[:3, 3]
+    inside = _arm_in_body(mug, hanger, T_scene_gripper)
     return Verdict(
         (
-            *_threading(mug, hanger, pose),
-            Measure("arm in the mug's body", _arm_in_body(mug, hanger, pose), 0, GRAZE),
+            *_threading(mug, hanger, T_scene_gripper),
+            Measure("arm in the mug's body", inside, 0, GRAZE),
             Measure("grasp in the hanger, cm2", _overlap(hanger, held), 0, MAX_OVERLAP),
             Measure("height above the table", float(table.height(held).min()), -MAX_SUNK, np.inf),
         )
@@ -184,49 +208,45 @@ def _slant(mug: Mug, tips: Array) -> float:
     return _degrees(abs(along @ outward) / length) if length > 0 else 90.0
 
 
-def _struck(mug: Mug, pose: Array, gripper: Gripper) -> float:
+def _struck(mug: Mug, T_scene_tips: Array, opening: float) -> float:
     """The share of little cubes of the fuller finger with a point of the mug near their middle."""
     gap, thick, half, long = FINGER
     side = 0.0025
     x, y, z = np.meshgrid(
-        gripper.opening / 2 + gap + np.arange(side / 2, thick, side),
+        opening / 2 + gap + np.arange(side / 2, thick, side),
         np.arange(side / 2 - half, half, side),
-        gripper.tip - np.arange(side / 2, long, side),
+        -np.arange(side / 2, long, side),
         indexing="ij",
     )
     finger = np.stack([x, y, z], axis=-1).reshape(-1, 3)
-    if gripper.axis == "y":
-        finger = finger[:, [1, 0, 2]]
-    flip = np.where(np.arange(3) == "xy".index(gripper.axis), -1.0, 1.0)
     tree = cKDTree(mug.points)
     shares = []
-    for cubes in (finger, finger * flip):
-        near, _ = tree.query(cubes @ pose[:3, :3].T + pose[:3, 3], distance_upper_bound=side)
+    for cubes in (finger, finger * [-1.0, 1.0, 1.0]):
+        where = cubes @ T_scene_tips[:3, :3].T + T_scene_tips[:3, 3]
+        near, _ = tree.query(where, distance_upper_bound=side)
         shares.append(np.isfinite(near).mean())
     return float(max(shares))
 
 
-def _between(mug: Mug, pose: Array, gripper: Gripper) -> float:
+def _between(mug: Mug, T_scene_tips: Array, opening: float) -> float:
     """Surface of the handle where the closing fingers would sweep, square centimetres."""
     _, _, half, long = FINGER
     beyond = mug.wall.distance(mug.points) > mug.outer_radius + 0.006
-    local = (mug.points[beyond] - pose[:3, 3]) @ pose[:3, :3]
-    x, y, z = local[:, [0, 1, 2] if gripper.axis == "x" else [1, 0, 2]].T
-    swept = (np.abs(x) < gripper.opening / 2) & (np.abs(y) < half)
-    swept &= (z < gripper.tip) & (z > gripper.tip - long)
+    x, y, z = ((mug.points[beyond] - T_scene_tips[:3, 3]) @ T_scene_tips[:3, :3]).T
+    swept = (np.abs(x) < opening / 2) & (np.abs(y) < half) & (z < 0.0) & (z > -long)
     return float(swept.sum() * _area_per_point(mug.points) * 1e4)
 
 
 # --- placing -----------------------------------------------------------------------------------
 
 
-def _threading(mug: Mug, hanger: Hanger, pose: Array) -> tuple[Measure, ...]:
+def _threading(mug: Mug, hanger: Hanger, T_scene_gripper: Array) -> tuple[Measure, ...]:
     """Where the arm's axis meets the plane of the handle, and whether that is in the opening."""
     clearance = beyond = below = lean = float("nan")
     if mug.handle is not None:
-        inverse = np.linalg.inv(pose)
-        start = inverse[:3, :3] @ hanger.arm.point + inverse[:3, 3]
-        axis = inverse[:3, :3] @ hanger.arm.axis
+        T_gripper_scene = np.linalg.inv(T_scene_gripper)
+        start = T_gripper_scene[:3, :3] @ hanger.arm.point + T_gripper_scene[:3, 3]
+        axis = T_gripper_scene[:3, :3] @ hanger.arm.axis
         slope = axis @ mug.handle.normal
         lean = _degrees(abs(slope))
         if abs(slope) > 1e-3:
@@ -246,11 +266,11 @@ def _threading(mug: Mug, hanger: Hanger, pose: Array) -> tuple[Measure, ...]:
     )
 
 
-def _arm_in_body(mug: Mug, hanger: Hanger, pose: Array) -> float:
+def _arm_in_body(mug: Mug, hanger: Hanger, T_scene_gripper: Array) -> float:
     """How deep the arm's or the post's axis is in the mug, wall and hollow alike, metres."""
     rods = [_rod(hanger.arm, hanger.length), _rod(hanger.post, hanger.height)]
-    inverse = np.linalg.inv(pose)
-    line = np.concatenate(rods) @ inverse[:3, :3].T + inverse[:3, 3]
+    T_gripper_scene = np.linalg.inv(T_scene_gripper)
+    line = np.concatenate(rods) @ T_gripper_scene[:3, :3].T + T_gripper_scene[:3, 3]
     along = mug.wall.along(line)
     inside = np.stack([mug.outer_radius - mug.wall.distance(line), -along, along + mug.height])
     return float(max(0.0, inside.min(axis=0).max()))

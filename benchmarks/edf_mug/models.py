@@ -11,17 +11,19 @@ from typing import Protocol
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-import handful
 from edf_mug.cylinders import Array
+from edf_mug.judge import T_gripper_tips
 from edf_mug.variants import TestScene
-from handful.demos import DemoSet, Step
+from handful.demos import DemoSet, Gripper, Step
+from handful.learning import recipe_for, train
+from handful.policy import load_predictor, save_predictor
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a model says to a scene: poses T_scene_gripper [n, 4, 4], the best first; or none."""
+    """What a model says to a scene: poses [n, 4, 4], the best first; or none."""
 
-    poses: Array
+    T_scene_gripper: Array
     energy: float
     confidence: float
     seconds: float
@@ -46,38 +48,33 @@ class Model(Protocol):
 
 
 class HandfulModel:
-    """A model that `handful` trains, or one that it trained before and stored in `folder`."""
+    """A predictor that `handful` trains, or one that it trained before and stored in `folder`."""
 
     training: Training | None
 
-    def __init__(self, step: str, demos: DemoSet, seed: int, folder: Path) -> None:
+    def __init__(
+        self, step: str, demos: DemoSet, seed: int, folder: Path, train_steps: int | None = None
+    ) -> None:
         self.training = None
         if folder.exists():
-            self._model = handful.load_model(folder)
+            self._predictor = load_predictor(folder)
             return
         start = time.perf_counter()
-        train = getattr(handful, f"train_{step}", None)
-        if train is None:
-            raise SystemExit(
-                f"handful.train_{step} is not built yet: use --model truth or --model random."
-            )
-        self._model = train(demos, seed=seed)
+        self._predictor = train(demos, recipe_for(demos, step, seed=seed, steps=train_steps))
         seconds = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         self.training = Training(seconds, peak)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        self._model.save(folder)
+        save_predictor(self._predictor, folder)
 
     def answer(self, test: TestScene, shown: Step, count: int) -> Answer:
-        """The model's own samples."""
-        clouds = (test.scene,) if test.step == "pick" else (test.scene, test.grasp)
-        start = time.perf_counter()
-        samples = self._model.sample(*clouds, n=count)
-        seconds = time.perf_counter() - start
-        poses = np.asarray(samples.T_scene_gripper, dtype=np.float64)
-        energy = float(np.ravel(samples.energy)[0]) if len(poses) else float("inf")
-        confidence = float(np.ravel(samples.confidence)[0]) if len(poses) else 0.0
-        return Answer(poses, energy, confidence, seconds)
+        """The predictor's own samples."""
+        grasp = test.grasp if self._predictor.step.action.holding else None
+        found = self._predictor.sample(test.scene, grasp, n=count)
+        energy, confidence = float("inf"), 0.0
+        if len(found):
+            energy, confidence = float(found.energy[0]), float(found.confidence[0])
+        return Answer(found.T_scene_gripper, energy, confidence, found.seconds)
 
 
 class TruthModel:
@@ -87,8 +84,8 @@ class TruthModel:
 
     def answer(self, test: TestScene, shown: Step, count: int) -> Answer:
         """The demonstrated pose, carried along with target and grasp cloud."""
-        pose = test.carried(shown.targets[0])
-        return Answer(pose[None], 0.0, float(test.has_target), 0.0)
+        T_scene_gripper = test.carried(shown.targets[0])
+        return Answer(T_scene_gripper[None], 0.0, float(test.has_target), 0.0)
 
 
 class RandomModel:
@@ -96,27 +93,43 @@ class RandomModel:
 
     training = None
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, gripper: Gripper) -> None:
         self._rng = np.random.default_rng(seed)
+        self._T_tips_gripper = np.linalg.inv(T_gripper_tips(gripper))
 
     def answer(self, test: TestScene, shown: Step, count: int) -> Answer:
         """Random rotations; finger tips within 3 cm of points."""
-        poses = np.tile(np.eye(4), (count, 1, 1))
-        poses[:, :3, :3] = Rotation.random(count, random_state=self._rng).as_matrix()
+        T_scene_tips = np.tile(np.eye(4), (count, 1, 1))
+        T_scene_tips[:, :3, :3] = Rotation.random(count, random_state=self._rng).as_matrix()
         chosen = test.scene.points[self._rng.integers(len(test.scene), size=count)]
-        tips = chosen + self._rng.normal(size=(count, 3)) * 0.03
-        poses[:, :3, 3] = tips - 0.15 * poses[:, :3, 2]
-        return Answer(poses, 0.0, self._rng.random(), 0.0)
+        T_scene_tips[:, :3, 3] = chosen + self._rng.normal(size=(count, 3)) * 0.03
+        return Answer(T_scene_tips @ self._T_tips_gripper, 0.0, self._rng.random(), 0.0)
 
 
 MODELS = ("handful", "truth", "random")
 """What `make_model` makes."""
 
 
-def make_model(name: str, step: str, demos: DemoSet, seed: int, folder: Path) -> Model:
-    """The model of that name for one step, trained on `demos` where it learns at all."""
+def make_model(
+    name: str,
+    step: str,
+    demos: DemoSet,
+    seed: int,
+    folder: Path,
+    train_steps: int | None = None,
+) -> Model:
+    """The model of that name for one step, trained on `demos` where it learns at all.
+
+    Args:
+        name: One of `MODELS`.
+        step: Name of the step.
+        demos: What it learns from.
+        seed: The same seed gives the same model.
+        folder: Where a trained model is stored.
+        train_steps: Optimiser steps, instead of the recipe's.
+    """
     if name == "handful":
-        return HandfulModel(step, demos, seed, folder)
+        return HandfulModel(step, demos, seed, folder, train_steps)
     if name not in MODELS:
         raise ValueError(f"model {name!r}: need one of {MODELS}.")
-    return TruthModel() if name == "truth" else RandomModel(seed)
+    return TruthModel() if name == "truth" else RandomModel(seed, demos.gripper)

@@ -15,13 +15,14 @@ from samples import mug_sample
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from edf_mug.cylinders import FitError
-from edf_mug.evaluate import split
-from edf_mug.judge import judge_grip, judge_hanging, judge_pick, judge_place
+from edf_mug.evaluate import judged, split
+from edf_mug.judge import T_gripper_tips, judge_grip, judge_hanging, judge_pick, judge_place
+from edf_mug.models import make_model
 from edf_mug.report import Result, ResultFile, area_under_roc, read_lines, report, wilson
 from edf_mug.shapes import find_hanger, find_mug, find_table, is_green, is_red
 from edf_mug.variants import VARIANTS, make_variant
 
-from handful.demos import HangerShape, MugShape
+from handful.demos import ContactFrame, HandBox, HandShape, HangerShape, MugShape
 
 DEMOS = (0, 1)
 
@@ -156,6 +157,46 @@ def test_fingers_that_open_along_y_are_judged_alike():
     assert not judge_grip(mug, step.targets[0], sideways).ok
 
 
+def in_another_frame(gripper, T_new_old: np.ndarray):
+    """The same hand with its frame elsewhere."""
+
+    def moved(position, quat_wxyz):
+        turn = Rotation.from_matrix(T_new_old[:3, :3])
+        own = Rotation.from_quat(np.roll(quat_wxyz, -1))
+        quat = np.roll((turn * own).as_quat(), 1)
+        return tuple((turn.apply(position) + T_new_old[:3, 3]).tolist()), tuple(quat.tolist())
+
+    boxes = []
+    for box in gripper.shape.boxes:
+        center, quat = moved(box.center, box.quat_wxyz)
+        boxes.append(HandBox(center, box.size, quat, box.side))
+    contact = ContactFrame(*moved(gripper.contact.position, gripper.contact.quat_wxyz))
+    return replace(gripper, contact=contact, shape=HandShape(tuple(boxes)))
+
+
+@pytest.mark.parametrize("index", DEMOS)
+def test_verdicts_do_not_depend_on_where_the_gripper_has_its_frame(index):
+    step, mug = pick_of(index)
+    gripper = mug_sample().gripper
+    T_new_old = motion((0.4, -1.0, 2.0), (0.05, -0.1, 0.08))
+    other = in_another_frame(gripper, T_new_old)
+    for change in (np.eye(4), *WRONG_IN_THE_HAND.values()):
+        T_scene_gripper = step.targets[0] @ change
+        here = judge_grip(mug, T_scene_gripper, gripper)
+        there = judge_grip(mug, T_scene_gripper @ np.linalg.inv(T_new_old), other)
+        for one, two in zip(here.measures, there.measures, strict=True):
+            assert one.value == pytest.approx(two.value, abs=2e-3), one.name
+
+
+def test_finger_tips_are_where_the_fingers_end():
+    gripper = mug_sample().gripper
+    np.testing.assert_allclose(T_gripper_tips(gripper), motion(shift=TIP), atol=1e-9)
+    palm = HandShape(tuple(box for box in gripper.shape.boxes if box.side == 0))
+    for fingerless in (replace(gripper, shape=None), replace(gripper, shape=palm)):
+        with pytest.raises(ValueError, match="no boxes of fingers"):
+            T_gripper_tips(fingerless)
+
+
 def test_random_picks_fail():
     _, mug = pick_of(0)
     rng = np.random.default_rng(0)
@@ -286,6 +327,19 @@ def test_unknown_variants_are_named():
 
 
 # --- folds and reports -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", VARIANTS)
+def test_the_two_references_are_at_the_ends_of_the_judges_scale(step, tmp_path):
+    first, *others = mug_sample()
+    test = make_variant(first, step, "as_is", 0, others)
+    gripper = mug_sample().gripper
+    rates = {}
+    for name in ("truth", "random"):
+        model = make_model(name, step, mug_sample(), 0, tmp_path)
+        poses = model.answer(test, first.step(step), 20).T_scene_gripper
+        rates[name] = np.mean([verdict.ok for verdict in judged(test, poses, gripper)])
+    assert rates == {"truth": 1.0, "random": 0.0}
 
 
 def test_folds_leave_every_demonstration_out_once():
