@@ -63,7 +63,7 @@ def test_exp_is_a_rotation_and_inverts_by_negation(seed, regime, shape, dtype):
     rotation = g.rotation_exp(rotvec)
     near(rotation.mT @ rotation, eye(3, shape, dtype))
     near(torch.linalg.det(rotation), torch.ones(shape, dtype=dtype))
-    near(g.rotation_exp(-rotvec), g.rotation_inverse(rotation))
+    near(g.rotation_exp(-rotvec), rotation.mT)
     near(torch.linalg.matrix_exp(g.skew(rotvec)), rotation)
     near(g.unskew(g.skew(rotvec)), rotvec)
 
@@ -79,7 +79,6 @@ def test_conversions_agree_all_ways(seed, regime, shape, dtype):
     near(g.quat_to_rotation(g.rotation_to_quat(rotation)), rotation)
     near(g.rotation_exp(g.quat_to_rotvec(-2.0 * quat)), rotation)
     near(g.rotation_exp(g.rotation_log(rotation)), rotation)
-    near(g.quat_wxyz_from_xyzw(g.quat_xyzw_from_wxyz(quat)), quat)
     canonical = g.rotation_to_quat(rotation)
     assert bool((canonical[..., 0] >= 0).all())
     near(canonical.norm(dim=-1), torch.ones(shape, dtype=dtype))
@@ -114,8 +113,7 @@ def test_quaternions_and_matrices_compose_alike(seed, regime, shape, dtype):
     second = rotvecs(seed + 7, "generic", shape, dtype)
     q1, q2 = g.rotvec_to_quat(first), g.rotvec_to_quat(second)
     r1, r2 = g.rotation_exp(first), g.rotation_exp(second)
-    near(g.quat_to_rotation(g.quat_multiply(q1, q2)), g.rotation_compose(r1, r2))
-    near(g.quat_to_rotation(g.quat_conjugate(q1)), g.rotation_inverse(r1))
+    near(g.quat_to_rotation(g.quat_multiply(q1, q2)), r1 @ r2)
 
 
 @cases
@@ -178,14 +176,6 @@ def test_pose_log_undoes_exp(seed, regime, shape, dtype):
     near(g.pose_exp(g.pose_log(pose)), pose, scale=10.0)
     if "pi" not in regime:
         near(g.pose_log(pose), twist, scale=10.0)
-
-
-@cases
-def test_adjoint_moves_twists_between_frames(seed, regime, shape, dtype):
-    pose = g.pose_exp(twists(seed, regime, shape, dtype))
-    twist = 0.3 * twists(seed + 1, "generic", shape, dtype)
-    moved = (g.adjoint(pose) @ twist[..., None]).squeeze(-1)
-    near(pose @ g.pose_exp(twist) @ g.pose_inverse(pose), g.pose_exp(moved), scale=50.0)
 
 
 @cases

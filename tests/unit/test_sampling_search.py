@@ -16,7 +16,7 @@ from handful.sampling import (
     ExhaustiveSearch,
     PaperSchedule,
     Target,
-    count_modes,
+    distinct_poses,
     mode_coverage,
     near_points,
 )
@@ -116,7 +116,7 @@ def test_poses_of_a_search_are_distinct_and_at_most_count():
     energy, _ = bumps(1, torch.float32)
     found = ExhaustiveSearch().sample(energy, WORKSPACE, 3, seeded())
     assert len(found) == 3
-    assert count_modes(found.poses, found.energies, 0.1, 0.005) == 3
+    assert len(distinct_poses(found.poses, found.energies, 0.1, 0.005)) == 3
 
 
 @pytest.mark.parametrize("queries", [1, 3])

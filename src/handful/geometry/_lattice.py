@@ -1,4 +1,4 @@
-"""Uniform samples of SO(3), near-uniform lattices of any size, and how well they cover it."""
+"""Uniform samples of SO(3), and near-uniform lattices of any size."""
 
 from __future__ import annotations
 
@@ -6,18 +6,15 @@ import math
 
 import torch
 from jaxtyping import Float
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from handful.errors import GeometryError
 
-from ._rotations import quat_multiply, quat_normalize, quat_to_rotation, rotation_to_quat
+from ._rotations import quat_multiply, quat_normalize, quat_to_rotation
 
 # Alexa 2022, "Super-Fibonacci Spirals": φ² = 2 and ψ⁴ = ψ + 4.
 _PHI = math.sqrt(2.0)
 _PSI = 1.533751168755204288118041
-_WORST_KEPT = 64
-_REFINEMENTS = 12
 
 
 def haar_quats(
@@ -112,41 +109,3 @@ def rotation_lattice(
     """
     quats = quat_lattice(count, generator=generator, dtype=torch.float64, device=device)
     return quat_to_rotation(quats).to(dtype)
-
-
-def covering_radius(
-    rotations: Float[Tensor, "count 3 3"],
-    *,
-    generator: torch.Generator | None = None,
-    probes: int = 50_000,
-) -> float:
-    """Largest angle (radians) from any rotation to the nearest of `rotations`, estimated.
-
-    The nearest rotation is found for uniform random probes; around the farthest ones the search
-    goes on in ever smaller steps. The estimate is a lower bound that tightens with `probes`.
-
-    Args:
-        rotations: The set that should cover SO(3) [count, 3, 3].
-        generator: Source of randomness for the probes (on the CPU); by default one with seed 0.
-        probes: Number of random probes.
-    """
-    if generator is None:
-        generator = torch.Generator().manual_seed(0)
-    quats = rotation_to_quat(rotations.detach().to("cpu", torch.float64))
-    tree = cKDTree(torch.cat([quats, -quats]).numpy())
-
-    def distances(queries: Tensor) -> Tensor:
-        chords = torch.from_numpy(tree.query(queries.numpy())[0])
-        return 4.0 * torch.asin(0.5 * chords)
-
-    where = haar_quats(probes, generator=generator, dtype=torch.float64)
-    found = distances(where)
-    step = 0.5 * float(found.max())
-    for _ in range(_REFINEMENTS):
-        best = found.topk(min(_WORST_KEPT, len(found))).indices
-        where, found = where[best], found[best]
-        noise = torch.randn(len(where), 32, 4, generator=generator, dtype=torch.float64)
-        nearby = quat_normalize(where[:, None] + 0.5 * step * noise).flatten(0, 1)
-        where, found = torch.cat([where, nearby]), torch.cat([found, distances(nearby)])
-        step *= 0.6
-    return float(found.max())

@@ -17,7 +17,6 @@ from ._rotations import (
     rotation_exp,
     rotation_log,
     rotation_to_quat,
-    skew,
 )
 from ._series import cot_defect_of_square, sinc_defect_of_square, versine_of_square
 
@@ -143,14 +142,3 @@ def pose_distance(
     root = torch.where(positive, square, torch.ones_like(square)).sqrt()
     length = torch.where(positive, root, torch.zeros_like(root))
     return geodesic_distance(first_rotation, second_rotation), length
-
-
-def adjoint(pose: Float[Tensor, "*batch 4 4"]) -> Float[Tensor, "*batch 6 6"]:
-    """The matrix Ad with T exp(ξ) T⁻¹ = exp(Ad ξ) for twists ξ = (ω, u).
-
-    Ad = [[R, 0], [[v]× R, R]].
-    """
-    rotation, translation = pose_to_rotation_translation(pose)
-    upper = torch.cat([rotation, torch.zeros_like(rotation)], dim=-1)
-    lower = torch.cat([skew(translation) @ rotation, rotation], dim=-1)
-    return torch.cat([upper, lower], dim=-2)

@@ -147,34 +147,6 @@ def quat_multiply(
     )
 
 
-def quat_conjugate(quat: Float[Tensor, "*batch 4"]) -> Float[Tensor, "*batch 4"]:
-    """(w, -x, -y, -z): the inverse rotation, for a unit quaternion (wxyz)."""
-    real, imaginary = torch.split(quat, [1, 3], dim=-1)
-    return torch.cat([real, -imaginary], dim=-1)
-
-
-def quat_wxyz_from_xyzw(quat_xyzw: Float[Tensor, "*batch 4"]) -> Float[Tensor, "*batch 4"]:
-    """Real part first, from real part last (the order of SciPy and ROS)."""
-    return quat_xyzw.roll(1, dims=-1)
-
-
-def quat_xyzw_from_wxyz(quat_wxyz: Float[Tensor, "*batch 4"]) -> Float[Tensor, "*batch 4"]:
-    """Real part last (the order of SciPy and ROS), from real part first."""
-    return quat_wxyz.roll(-1, dims=-1)
-
-
-def rotation_compose(
-    first: Float[Tensor, "*#batch 3 3"], second: Float[Tensor, "*#batch 3 3"]
-) -> Float[Tensor, "... 3 3"]:
-    """The product R1 R2: rotates by `second`, then by `first`. Batches broadcast."""
-    return first @ second
-
-
-def rotation_inverse(rotation: Float[Tensor, "*batch 3 3"]) -> Float[Tensor, "*batch 3 3"]:
-    """The transpose."""
-    return rotation.mT
-
-
 def rotation_apply(
     rotation: Float[Tensor, "*#batch 3 3"], points: Float[Tensor, "*#batch points 3"]
 ) -> Float[Tensor, "... points 3"]:

@@ -8,7 +8,6 @@ from ._sampler import Kernel as Kernel
 from ._sampler import Sampler as Sampler
 from ._samples import PoseSamples as PoseSamples
 from ._samples import SamplingReport as SamplingReport
-from ._samples import count_modes as count_modes
 from ._samples import distinct_poses as distinct_poses
 from ._samples import mode_coverage as mode_coverage
 from ._target import Energy as Energy

@@ -69,17 +69,6 @@ class PoseSamples:
     def __len__(self) -> int:
         return len(self.energies)
 
-    def best(self, count: int) -> PoseSamples:
-        """The `count` poses of lowest energy, or all if there are fewer."""
-        weights = None if self.log_weights is None else self.log_weights[:count]
-        return PoseSamples(self.poses[:count], self.energies[:count], weights, self.report)
-
-    def modes(self, angle: float = MODE_ANGLE, distance: float = MODE_DISTANCE) -> PoseSamples:
-        """The best pose of every mode (see `distinct_poses`)."""
-        kept = distinct_poses(self.poses, self.energies, angle, distance)
-        weights = None if self.log_weights is None else self.log_weights[kept]
-        return PoseSamples(self.poses[kept], self.energies[kept], weights, self.report)
-
 
 def distinct_poses(
     poses: Float[Tensor, "poses 4 4"],
@@ -98,7 +87,7 @@ def distinct_poses(
         energies: E(T) [poses], in any order.
         angle: Radians.
         distance: Metres.
-        limit: Stop after so many.
+        limit: Most poses to keep; all by default.
 
     Returns:
         Indices of the kept poses, best first.
@@ -123,16 +112,6 @@ def distinct_poses(
                 kept.append(start + row)
                 alive &= ~rows[row]
     return order[torch.tensor(kept, dtype=torch.long)]
-
-
-def count_modes(
-    poses: Float[Tensor, "poses 4 4"],
-    energies: Float[Tensor, "poses"],
-    angle: float = MODE_ANGLE,
-    distance: float = MODE_DISTANCE,
-) -> int:
-    """How many modes a set of poses covers: the number of `distinct_poses`."""
-    return len(distinct_poses(poses, energies, angle, distance))
 
 
 def mode_coverage(
