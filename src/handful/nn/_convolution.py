@@ -8,8 +8,13 @@ matrices A, B that act on rows (+m, -m) like a complex number,
 
 Rotating in, multiplying and rotating back is the same function as the sum over Clebsch-Gordan paths
 (Passaro and Zitnick, 2023); `tests/reference_convolution.py` holds that sum and the map between the
-weights. The radial functions phi_J(|x|) of the paper become a learned factor for each order, degree
-and channel of the input.
+weights.
+
+No harmonic of the kernel is left out: all J from |l' - l| to l' + l are there. Orders |m| above the
+smaller one of the two highest degrees are not computed, and would couple nothing. What is narrower
+than in the paper are the radial functions. The paper has one, phi_J(|x|), for each J, input vector
+and output vector. Here the length of an edge gives a learned factor for each order |m|, degree and
+channel of the input, and all outputs share it.
 """
 
 from __future__ import annotations

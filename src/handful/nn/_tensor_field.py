@@ -9,6 +9,9 @@ with a matrix M_j for each point, computed once for a cloud. A position then cos
 product for each point near it. With solid harmonics (polynomials of the offset) and g_b polynomials
 of the squared distance times a smooth cut-off, the field is twice continuously differentiable
 everywhere, at the points themselves too.
+
+Harmonics of a higher degree than `max_harmonic` are left out, where eq. tfn has all J from |l' - l|
+to l' + l. A value of type 3, for example, then comes from features of type 1 and 2, not of type 0.
 """
 
 from __future__ import annotations

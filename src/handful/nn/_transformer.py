@@ -1,4 +1,12 @@
-"""The SE(3)-transformer layer (appendix on equivariant graph neural networks)."""
+"""The SE(3)-transformer layer (appendix on equivariant graph neural networks).
+
+The paper takes its attention from Fuchs et al. (2020): a softmax over the neighbours of products of
+queries and keys of all types. Ours differs in four ways. Queries and keys are of type 0. Logits are
+limited to `LOGIT_LIMIT` by a hyperbolic tangent. Every neighbour has the smooth cut-off as a
+factor. The denominator holds a one besides the sum over neighbours. The last two make the output a
+smooth function of the points: a softmax over one neighbour is one, however far that neighbour is.
+The norm and the gated point-wise block are not in the paper either.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +22,10 @@ from handful.nn._pointwise import EquivariantLinear, EquivariantNorm, Gate
 from handful.nn._radial import smooth_cutoff
 
 LOGIT_LIMIT = 6.0
+"""Largest absolute logit: two neighbours at equal distance differ by a factor of e^12 at most.
+
+Without it the exponential of a product of two learned vectors overflows in float32 from 89 on.
+"""
 
 
 class TransformerLayer(nn.Module):
