@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from handful.demos import load_demos, picture_of_step
+from handful.demos import load_demos
 from handful.render import tile
 from handful.sim import collect_demos, task_named
+from handful.viz import picture_of_step
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ def test_prism_of_boxes_is_the_prism():
     parts = prism_parts(0.03, -0.02, 0.03, sides=12)
     inside = np.zeros(len(points), dtype=bool)
     for part in parts:
-        local = (points - part.pose[:3, 3]) @ part.pose[:3, :3]
+        local = (points - part.T_thing_part[:3, 3]) @ part.T_thing_part[:3, :3]
         inside |= (np.abs(local) <= part.size).all(axis=1)
     normals = np.stack([(np.cos(a), np.sin(a)) for a in np.arange(12) * np.pi / 6])
     true = ((points[:, :2] @ normals.T) <= 0.03).all(axis=1)

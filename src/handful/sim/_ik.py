@@ -35,22 +35,22 @@ _WAYS = [(side, flip) for side in (-1.0, 1.0) for flip in (-1.0, 1.0)]
 
 def forward(joints: Joints) -> Pose:
     """T_scene_gripper of joint angles."""
-    pose = np.eye(4)
-    pose[:3, 3] = BASE
+    T_scene_link = np.eye(4)
+    T_scene_link[:3, 3] = BASE
     for angle, a, d, alpha in zip(joints, LINK_A, LINK_D, LINK_ALPHA, strict=True):
-        link = np.eye(4)
-        link[:3, :3] = _about_x(alpha) @ _about_z(np.array(angle))
-        link[:3, 3] = [a, -d * np.sin(alpha), d * np.cos(alpha)]
-        pose = pose @ link
-    flange = np.eye(4)
-    flange[:3, :3] = _about_z(np.array(-np.pi / 4))
-    flange[2, 3] = FLANGE
-    return pose @ flange
+        T_link_next = np.eye(4)
+        T_link_next[:3, :3] = _about_x(alpha) @ _about_z(np.array(angle))
+        T_link_next[:3, 3] = [a, -d * np.sin(alpha), d * np.cos(alpha)]
+        T_scene_link = T_scene_link @ T_link_next
+    T_link_gripper = np.eye(4)
+    T_link_gripper[:3, :3] = _about_z(np.array(-np.pi / 4))
+    T_link_gripper[2, 3] = FLANGE
+    return T_scene_link @ T_link_gripper
 
 
-def solve(target: Pose) -> Joints | None:
-    """Joint angles within limits that bring the gripper to `target`, or None."""
-    found = plan([target])
+def solve(T_scene_gripper: Pose) -> Joints | None:
+    """Joint angles within limits for a pose of the gripper, or None."""
+    found = plan([T_scene_gripper])
     return None if found is None else found[0]
 
 

@@ -112,6 +112,6 @@ def _add_part(
         spec.add_mesh(name=name, uservert=part.vertices.reshape(-1).astype(np.float32))
         more = {"meshname": name}
     body.add_geom(
-        type=getattr(mj.mjtGeom, f"mjGEOM_{kind.upper()}"), pos=part.pose[:3, 3],
-        quat=quat_wxyz_of(mj, part.pose), group=GROUP_TOUCH, mass=mass, **more, **settings,
+        type=getattr(mj.mjtGeom, f"mjGEOM_{kind.upper()}"), pos=part.T_thing_part[:3, 3],
+        quat=quat_wxyz_of(mj, part.T_thing_part), group=GROUP_TOUCH, mass=mass, **more, **settings,
     )  # fmt: skip

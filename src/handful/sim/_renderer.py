@@ -124,18 +124,19 @@ class Renderer:
         return [self._take(camera) for camera in cameras]
 
     def _take(self, camera: Camera) -> RgbdView:
-        view, pose = camera.intrinsics, camera.T_scene_camera
+        view, T_scene_camera = camera.intrinsics, camera.T_scene_camera
         near = self._model.vis.map.znear * self._model.stat.extent
         far = self._model.vis.map.zfar * self._model.stat.extent
         top = near * view.height / (2.0 * view.fy)
         for lens in self._scene.camera:
-            lens.pos, lens.forward, lens.up = pose[:3, 3], pose[:3, 2], -pose[:3, 1]
+            lens.pos, lens.forward = T_scene_camera[:3, 3], T_scene_camera[:3, 2]
+            lens.up = -T_scene_camera[:3, 1]
             lens.frustum_near, lens.frustum_far = near, far
             lens.frustum_bottom, lens.frustum_top = -top, top
             lens.frustum_center, lens.frustum_width = 0.0, 0.0
         for lamp in self._scene.lights[: self._scene.nlight]:
             if lamp.headlight:
-                lamp.pos, lamp.dir = pose[:3, 3], pose[:3, 2]
+                lamp.pos, lamp.dir = T_scene_camera[:3, 3], T_scene_camera[:3, 2]
         rect = self._mj.MjrRect(0, 0, view.width, view.height)
         self._mj.mjr_render(rect, self._scene, self._context)
         color: UInt8[np.ndarray, "h w 3"] = np.empty((view.height, view.width, 3), np.uint8)
@@ -145,4 +146,4 @@ class Renderer:
         deep = raw[::-1].astype(np.float64)
         depth = far * near / (deep * (far - near) + near)
         depth[deep <= 0.0] = 0.0
-        return RgbdView(depth, color[::-1].copy(), view, pose)
+        return RgbdView(depth, color[::-1].copy(), view, T_scene_camera)

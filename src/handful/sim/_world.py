@@ -216,14 +216,14 @@ class World:
         )
         return bool((state.contact.dist[pair] < -deeper).any())
 
-    def hand_in_furniture(self, pose: Pose) -> bool:
-        """Whether an open hand at T_scene_gripper is surely in table or support; quick."""
-        points = self._hand_points @ pose[:3, :3].T + pose[:3, 3]
+    def hand_in_furniture(self, T_scene_gripper: Pose) -> bool:
+        """Whether an open hand at a pose is surely in table or support; a quick check."""
+        points = self._hand_points @ T_scene_gripper[:3, :3].T + T_scene_gripper[:3, 3]
         if points[:, 2].min() < -1e-4:
             return True
         for support in self.supports:
-            base = support.T_scene_thing
-            local = (points - base[:3, 3]) @ base[:3, :3]
+            T_scene_support = support.T_scene_thing
+            local = (points - T_scene_support[:3, 3]) @ T_scene_support[:3, :3]
             low, high = support.thing.bounds
             if ((local > low + 1e-4) & (local < high - 1e-4)).all(axis=1).any():
                 return True

@@ -24,13 +24,13 @@ class Part:
         kind: `box`, `cylinder`, `capsule`, `sphere`, `ellipsoid` or `convex`.
         size: As in MuJoCo, metres: half sides of a box; radius and half length of a cylinder or
             capsule (without its caps) along z; radius; half axes. Empty for `convex`.
-        pose: T_thing_part.
+        T_thing_part: Where it is.
         vertices: Corners of a `convex` piece in its own frame, metres.
     """
 
     kind: str
     size: tuple[float, ...]
-    pose: Pose
+    T_thing_part: Pose
     vertices: Float[np.ndarray, "corners 3"] | None = None
 
     @property
@@ -140,18 +140,18 @@ class Thing:
         """Corners of everything that is seen, metres."""
         return np.concatenate([mesh.vertices for mesh in self.meshes])
 
-    def footprint(self, pose: Pose) -> float:
+    def footprint(self, T_scene_thing: Pose) -> float:
         """Largest distance from the frame's origin, seen from above, metres."""
-        flat = self.vertices @ pose[:3, :3].T
+        flat = self.vertices @ T_scene_thing[:3, :3].T
         return float(np.linalg.norm(flat[:, :2], axis=1).max())
 
     def lowest(self, rotation: Float[np.ndarray, "3 3"]) -> float:
         """Height of the lowest point when turned by `rotation`, metres."""
         return float((self.vertices @ rotation[2]).min())
 
-    def lowest_at(self, pose: Pose) -> float:
-        """Height of the lowest point of the thing at T_scene_thing, metres."""
-        return self.lowest(pose[:3, :3]) + float(pose[2, 3])
+    def lowest_at(self, T_scene_thing: Pose) -> float:
+        """Height of the lowest point of the thing at a pose, metres."""
+        return self.lowest(T_scene_thing[:3, :3]) + float(T_scene_thing[2, 3])
 
     def recolored(self, color: Color) -> Thing:
         """The same thing in one colour."""

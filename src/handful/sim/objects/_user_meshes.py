@@ -1,4 +1,4 @@
-"""Objects that users bring: meshes, taken apart by CoACD once and remembered."""
+"""Users' objects: meshes, taken apart by CoACD once and remembered."""
 
 from __future__ import annotations
 

@@ -104,12 +104,12 @@ def draw_layout(
     supports: list[Placed] = []
     for thing, rotation, lies, spot in zip(things, rotations, lying, spots[:, 0], strict=True):
         height = rng.uniform(*SUPPORT_HEIGHTS) if raised else 0.0
-        item = _item_pose(thing, rotation, lies, spot, height)
-        items.append(Placed(thing, item))
+        T_scene_item = _item_pose(thing, rotation, lies, spot, height)
+        items.append(Placed(thing, T_scene_item))
         if raised:
-            supports.append(_support(thing, item, height, spot))
+            supports.append(_support(thing, T_scene_item, height, spot))
         if lies and thing.rim is not None and thing.handle is None:
-            supports.append(_step(thing, item, height))
+            supports.append(_step(thing, T_scene_item, height))
     standing = tuple(
         Placed(target, placed((*spot, 0.0), _turned(yaw)))
         for target, spot, yaw in zip(targets, spots[:, 1], yaws, strict=True)
@@ -179,34 +179,36 @@ def _item_pose(
     height: float,
 ) -> Pose:
     """T_scene_item over a spot, a millimetre above a height."""
-    item = placed((*spot, 0.0), rotation)
+    T_scene_item = placed((*spot, 0.0), rotation)
     if lying:
         # The middle of what lies is over the spot, not its bottom.
         low, high = thing.bounds
-        item[:3, 3] -= rotation @ np.array([0.0, 0.0, (low[2] + high[2]) / 2])
-    item[2, 3] = height + 0.001 - thing.lowest(rotation)
-    return item
+        T_scene_item[:3, 3] -= rotation @ np.array([0.0, 0.0, (low[2] + high[2]) / 2])
+    T_scene_item[2, 3] = height + 0.001 - thing.lowest(rotation)
+    return T_scene_item
 
 
-def _support(thing: Thing, item: Pose, height: float, spot: Float[np.ndarray, "2"]) -> Placed:
+def _support(
+    thing: Thing, T_scene_item: Pose, height: float, spot: Float[np.ndarray, "2"]
+) -> Placed:
     """A block under all of the object, turned with it."""
-    axis = item[:2, 2] if np.linalg.norm(item[:2, 2]) > 0.5 else item[:2, 0]
+    axis = T_scene_item[:2, 2] if np.linalg.norm(T_scene_item[:2, 2]) > 0.5 else T_scene_item[:2, 0]
     yaw = float(np.arctan2(axis[1], axis[0]))
     turn = _turned(yaw)
-    seen = (thing.vertices @ item[:3, :3].T + item[:3, 3])[:, :2] - spot
+    seen = (thing.vertices @ T_scene_item[:3, :3].T + T_scene_item[:3, 3])[:, :2] - spot
     half = np.abs(seen @ turn[:2, :2]).max(axis=0) + 0.004
     return Placed(support_thing((float(half[0]), float(half[1])), height), placed((*spot, 0), turn))
 
 
-def _step(thing: Thing, item: Pose, height: float) -> Placed:
+def _step(thing: Thing, T_scene_item: Pose, height: float) -> Placed:
     """A block under the foot of a lying bowl: on its side alone it would right itself."""
     low, high = thing.bounds
     foot = thing.vertices[thing.vertices[:, 2] < low[2] + 0.004]
-    above = float((foot @ item[2, :3]).min()) - thing.lowest(item[:3, :3])
-    axis = item[:2, 2] / np.linalg.norm(item[:2, 2])
+    above = float((foot @ T_scene_item[2, :3]).min()) - thing.lowest(T_scene_item[:3, :3])
+    axis = T_scene_item[:2, 2] / np.linalg.norm(T_scene_item[:2, 2])
     inside = 0.07 * (high[2] - low[2])
     half = (inside + 0.014) / 2
-    middle = item[:2, 3] + (inside - half) * axis
+    middle = T_scene_item[:2, 3] + (inside - half) * axis
     turn = _turned(float(np.arctan2(axis[1], axis[0])))
     return Placed(support_thing((half, 0.03), height + above), placed((*middle, 0.0), turn))
 
@@ -227,8 +229,7 @@ def _distract(
         size = thing.footprint(placed((0, 0, 0), rotation))
         spot = rng.uniform(-0.27, 0.27, size=2)
         if all(np.linalg.norm(spot - other) > size + reach for other, reach in occupied):
-            pose = placed((*spot, -thing.lowest(rotation)), rotation)
-            found.append(Placed(thing, pose))
+            found.append(Placed(thing, placed((*spot, -thing.lowest(rotation)), rotation)))
             occupied.append((spot, size))
     return tuple(found)
 

@@ -20,6 +20,7 @@ from handful.sim.objects import (
     Pose,
     Thing,
     hanger_thing,
+    placed,
     varied_hanger,
 )
 from handful.sim.tasks._grasps import handle_grasps, rim_grasps
@@ -78,8 +79,8 @@ class MugOnHanger(PickAndPlace):
         """
         handle = world.item.thing.handle
         assert handle is not None
-        hanger, base = self.hanger, world.target.T_scene_thing
-        arm = base[:3, :3] @ hanger.arm_direction
+        hanger, T_scene_hanger = self.hanger, world.target.T_scene_thing
+        arm = T_scene_hanger[:3, :3] @ hanger.arm_direction
         up = np.array([0.0, 0.0, 1.0])
         calm = variant is Variant.LOWVAR
         for number in itertools.count():
@@ -87,17 +88,15 @@ class MugOnHanger(PickAndPlace):
             through = arm + (0.6 if calm else rng.uniform(0.2, 1.0)) * up
             through /= np.linalg.norm(through)
             along = hanger.arm_length - (0.0155 if calm else rng.uniform(0.013, 0.022))
-            spot = (base @ np.array([*hanger.arm_point(along), 1.0]))[:3]
+            spot = (T_scene_hanger @ np.array([*hanger.arm_point(along), 1.0]))[:3]
             axis = (1.0 if calm else float(rng.choice([-1.0, 1.0]))) * handle.axis
             # Leaning a little away from the post.
             lean = -0.1 * float(axis @ handle.axis)
             roll = _upright_roll(through, axis) + rng.normal(lean, 0.04 if calm else 0.2)
             if number >= _UPRIGHT_DRAWS and not calm:
                 roll = rng.uniform(-np.pi, np.pi)
-            pose = np.eye(4)
-            pose[:3, :3] = _turn_onto(through, roll) @ _turn_onto(axis, 0.0).T
-            pose[:3, 3] = spot - pose[:3, :3] @ handle.hole
-            yield pose
+            rotation = _turn_onto(through, roll) @ _turn_onto(axis, 0.0).T
+            yield placed(spot - rotation @ handle.hole, rotation)
 
     def holds(self, world: World, T_scene_item: Pose) -> bool:
         """Let go in a rehearsal, it does not swing off the arm's tip, as large cups may."""

@@ -20,7 +20,7 @@ _SUIT_TRIES = 600
 
 
 class PickAndPlace(ABC):
-    """An object is taken and brought to its target; a task has one of these or more.
+    """An object is picked and placed on its target; a task has one of these or more.
 
     All methods that take a world are about the pair in focus. Instances have no state.
 

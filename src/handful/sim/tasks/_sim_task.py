@@ -32,7 +32,7 @@ _REHEARSAL = 0.8
 
 @dataclass(frozen=True)
 class TaskPart:
-    """One object of a task, and the two steps that bring it to its target.
+    """One object of a task, and the two steps that take it to its target.
 
     Attributes:
         what: Object and target.

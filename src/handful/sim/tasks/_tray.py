@@ -43,10 +43,10 @@ class OnTray(PickAndPlace):
             yaw = rng.uniform(-np.pi, np.pi)
             spread = 0.005 if variant is Variant.LOWVAR else 0.04
             spot = rng.uniform(-1.0, 1.0, size=2) * np.minimum(room, spread)
-            pose = np.eye(4)
-            pose[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
-            pose[:3, 3] = (*spot, tray.floor + _DROP)
-            yield world.target.T_scene_thing @ pose
+            T_tray_item = np.eye(4)
+            T_tray_item[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
+            T_tray_item[:3, 3] = (*spot, tray.floor + _DROP)
+            yield world.target.T_scene_thing @ T_tray_item
 
     def well_placed(self, world: World) -> Verdict:
         """It stands upright, and over the tray."""
