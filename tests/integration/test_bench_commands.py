@@ -315,6 +315,14 @@ def test_a_hand_that_the_robot_cannot_carry_is_refused(tmp_path, name, error, me
         plan(tmp_path, gripper=name)
 
 
+def test_a_folder_without_meshes_for_any_object_of_a_task_is_refused(tmp_path):
+    (tmp_path / "cups").mkdir()
+    with pytest.raises(OptionError, match="need one or more of the folders mug and bowl in it"):
+        plan(tmp_path / "run", task="tidy", objects=tmp_path)
+    (tmp_path / "bowl").mkdir()
+    assert plan(tmp_path / "run", task="tidy", objects=tmp_path).objects == tmp_path
+
+
 @pytest.mark.slow
 def test_two_processes_give_the_same_episodes_and_leave_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")

@@ -17,7 +17,12 @@ from handful.bench.run._hands import hand_for_bench, trained_hand
 from handful.bench.run._policies import check_policy
 from handful.bench.run._records import EpisodeRecord
 from handful.bench.run._store import Conditions, EpisodeStore, fingerprint, models_fingerprint
-from handful.bench.run._worker import EpisodeJob, EpisodeResult, WorkerConfig
+from handful.bench.run._worker import (
+    EpisodeJob,
+    EpisodeResult,
+    WorkerConfig,
+    check_objects,
+)
 from handful.demos import Gripper, Task
 from handful.errors import OptionError
 from handful.learning import RunFolder
@@ -40,7 +45,8 @@ class BenchPlan:
         setups: Names of the setups.
         seeds: Of the episodes of each setup.
         policy: `model`, `oracle` or `random`.
-        objects: Folder of meshes to use as unseen instances; None for the task's own.
+        objects: Folder of meshes to use as unseen instances, for a task with several objects with
+            a folder for each kind; None for the task's own.
         samples: Poses that a predictor is asked for in each step.
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
@@ -67,6 +73,8 @@ class BenchPlan:
         for name in self.setups:
             Setup.named(name)
         check_policy(self.policy, self.run, self.steps)
+        if self.objects is not None:
+            check_objects(self.objects, task_named(self.task))
         if self.gripper:
             hand_for_bench(self.gripper, SIMULATED)
 
