@@ -1,0 +1,170 @@
+"""Runs on disk: interrupted, resumed, mixed up, of version 1; and training in two processes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import handful
+from handful.demos import Action, DemoSet, make_sample, save_demos
+from handful.errors import FileFormatError, OptionError
+from handful.learning import RunFolder, StepReport, train, train_in_folder
+from handful.policy import Predictor, load_predictor
+from small_training import small_recipe
+
+ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
+
+
+@pytest.fixture(scope="module")
+def demos() -> DemoSet:
+    return make_sample(2, seed=0)
+
+
+class Stop(BaseException):
+    """Ctrl-C."""
+
+
+def weights(predictor: Predictor) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in predictor.model.parameters()])
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_an_interrupted_run_gives_the_same_model(demos, name, tmp_path):
+    recipe = small_recipe(name, ACTIONS[name])
+    alone = train(demos, recipe)
+
+    def interrupt(report: StepReport) -> None:
+        if report.step == 1:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train_in_folder(demos, recipe, tmp_path / "run", report=interrupt)
+    run = RunFolder(tmp_path / "run")
+    assert run.checkpoint(name).is_file()
+    assert not run.model(name).exists()
+    assert [line["step"] for line in run.curve(name)] == [0, 1]
+    with pytest.raises(FileFormatError, match=r"not trained to the end.*--resume"):
+        run.predictor(name)
+    resumed = train_in_folder(demos, recipe, tmp_path / "run", resume=True)
+    assert torch.equal(weights(resumed), weights(alone))
+    assert resumed.confidence == alone.confidence
+    assert [line["step"] for line in run.curve(name)] == [0, 1, 2, 3]
+    assert not run.checkpoint(name).exists()
+    assert run.trained(name)["steps"] == 4
+    assert run.trained(name)["seconds"] > 0
+    # A second time, it is only loaded.
+    told: list[StepReport] = []
+    loaded = train_in_folder(demos, recipe, tmp_path / "run", resume=True, report=told.append)
+    assert not told
+    assert torch.equal(weights(loaded), weights(resumed))
+
+
+@pytest.fixture(scope="module")
+def whole(demos, tmp_path_factory) -> Path:
+    """A run with all steps, after one optimiser step each."""
+    folder = tmp_path_factory.mktemp("whole")
+    for name, action in ACTIONS.items():
+        train_in_folder(demos, small_recipe(name, action, steps=1), folder)
+    return folder
+
+
+def test_a_run_knows_its_task_and_its_predictors(demos, whole):
+    run = RunFolder(whole)
+    assert run.task == demos.task
+    predictors = run.predictors()
+    assert {name: one.step.action for name, one in predictors.items()} == ACTIONS
+    assert all(one.gripper == demos.gripper for one in predictors.values())
+
+
+def test_a_missing_model_is_named_with_its_command(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "place")
+    with pytest.raises(FileFormatError, match=r"'place' was not trained: .*--step 'place'$"):
+        RunFolder(tmp_path / "run").predictors()
+    with pytest.raises(FileFormatError, match="holds no training run"):
+        _ = RunFolder(tmp_path / "nowhere").task
+
+
+def test_a_run_of_version_1_is_read(whole, tmp_path):
+    """It names no steps, and has the figures of its models at the top."""
+    shutil.copytree(whole, tmp_path / "run")
+    file = tmp_path / "run" / "run.json"
+    content = json.loads(file.read_text())
+    models = content.pop("models")
+    del content["steps"]
+    file.write_text(json.dumps({**content, "version": 1, **models}))
+    run = RunFolder(tmp_path / "run")
+    assert [(one.name, one.action) for one in run.task] == list(ACTIONS.items())
+    assert run.trained("pick") == models["pick"]
+    assert set(run.predictors()) == {"pick", "place"}
+
+
+def test_a_run_is_not_overwritten_or_mixed_up(demos, tmp_path):
+    def recipe(seed: int = 0):
+        return small_recipe("pick", Action.PICK, steps=1, seed=seed)
+
+    train_in_folder(demos, recipe(), tmp_path / "run")
+    assert RunFolder(tmp_path / "run").holds(demos, recipe())
+    assert not RunFolder(tmp_path / "run").holds(demos, recipe(1))
+    with pytest.raises(OptionError, match="--resume"):
+        train_in_folder(demos, recipe(), tmp_path / "run")
+    with pytest.raises(OptionError, match="other demonstrations or options"):
+        train_in_folder(demos, recipe(1), tmp_path / "run", resume=True)
+    train_in_folder(demos, recipe(1), tmp_path / "run", overwrite=True)
+    assert RunFolder(tmp_path / "run").trained("pick")["seed"] == 1
+
+
+def test_a_broken_checkpoint_is_one_sentence(demos, tmp_path):
+    RunFolder(tmp_path).checkpoint("pick").write_bytes(b"not tensors")
+    recipe = small_recipe("pick", Action.PICK)
+    with pytest.raises(FileFormatError, match="not a whole checkpoint"):
+        train_in_folder(demos, recipe, tmp_path, resume=True)
+    with pytest.raises(OptionError, match="was begun there"):
+        train_in_folder(demos, recipe, tmp_path)
+
+
+TWO = """
+import sys, torch
+from torch import distributed
+sys.path.insert(0, {tests!r})
+torch.set_num_threads(1)
+from small_training import small_recipe
+from handful.demos import Action
+from handful.demos import load_demos
+from handful.learning import train_in_folder
+distributed.init_process_group("gloo")
+train_in_folder(load_demos({demos!r}), small_recipe("place", Action.PLACE), {run!r})
+distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_same_model_as_one(demos, tmp_path):
+    """The gradients are added up in another order, so weights agree to rounding."""
+    save_demos(demos, tmp_path / "demos")
+    here = Path(__file__).parent
+    script = tmp_path / "two.py"
+    script.write_text(
+        TWO.format(
+            tests=str(here.parent),
+            demos=str(tmp_path / "demos"),
+            run=str(tmp_path / "run"),
+        )
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*launch, "--nproc-per-node", "2", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    alone = train(handful.load_demos(tmp_path / "demos"), small_recipe("place", Action.PLACE))
+    together = load_predictor(tmp_path / "run" / "place")
+    torch.testing.assert_close(weights(together), weights(alone), rtol=1e-3, atol=1e-5)
