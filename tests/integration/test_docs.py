@@ -18,7 +18,7 @@ def shortened(text: str) -> str:
     """Training is cut to two steps: docs show what people type, tests check that it runs."""
     if text.startswith("handful train "):
         return f"{text} --steps 2"
-    return re.sub(r"(train_p(ick|lace)\(demos, seed=0)\)", r"\1, steps=2)", text)
+    return re.sub(r"(train_step\(demos, [^)]*seed=0)\)", r"\1, steps=2)", text)
 
 
 def commands(page: Path) -> list[tuple[str, str]]:

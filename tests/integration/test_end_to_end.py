@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from handful.demos import DemoSet, make_sample
 from handful.learning import recipe_for, train
-from handful.learning.variation import Variation
+from handful.learning.variation import ContextDropout, Variation
 from handful.policy import Predictor
 
 STEPS = {"pick": 60, "place": 40}
@@ -20,14 +20,17 @@ def demos() -> DemoSet:
     return make_sample(1, seed=4)
 
 
+def learn(demos: DemoSet, name: str, steps: int) -> Predictor:
+    recipe = recipe_for(demos, name, steps=steps)
+    whole = ContextDropout(probability=0.0)
+    by_heart = replace(recipe.objective, variation=Variation(context=whole, held_context=whole))
+    training = replace(recipe.training, batch=1)
+    return train(demos, replace(recipe, objective=by_heart, training=training))
+
+
 @pytest.fixture(scope="module")
 def learned(demos) -> dict[str, Predictor]:
-    found = {}
-    for name, steps in STEPS.items():
-        recipe = recipe_for(demos, name, steps=steps)
-        by_heart = replace(recipe.objective, variation=Variation())
-        found[name] = train(demos, replace(recipe, objective=by_heart))
-    return found
+    return {name: learn(demos, name, steps) for name, steps in STEPS.items()}
 
 
 def errors(found: np.ndarray, target: np.ndarray, contact: np.ndarray) -> tuple[float, float]:
@@ -70,9 +73,7 @@ def test_a_demonstration_is_learned_and_its_pose_found_wherever_it_is(learned, d
 @pytest.mark.slow
 def test_an_untrained_model_does_not_find_it(demos):
     step = demos[0].step("pick")
-    recipe = recipe_for(demos, "pick", steps=1)
-    predictor = train(demos, replace(recipe, objective=replace(recipe.objective,
-                                                               variation=Variation())))  # fmt: skip
+    predictor = learn(demos, "pick", 1)
     found = predictor.sample(step.scene, n=1).T_scene_gripper[0]
     contact = demos.gripper.T_gripper_contact[:3, 3]
     away, turn = errors(found, step.targets[0], contact)

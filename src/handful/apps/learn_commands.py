@@ -79,7 +79,9 @@ def train(
     """
     from handful.demos import load_demos
     from handful.learning import RunFolder, recipe_for, train_in_folder
+    from handful.nn import keep_freed_memory
 
+    keep_freed_memory()
     types = _types(descriptor)
     varied = variations(vary)
     loaded = load_demos(demos)

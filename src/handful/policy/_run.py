@@ -175,7 +175,7 @@ def _run_step(
     verdict = robot.execute(step, motion)
     watcher.after(step, verdict)
     failure = None if verdict else StepFailure.LOST
-    return replace(record, ok=verdict.ok, failure=failure, reason=verdict.reason)
+    return replace(record, ok=bool(verdict), failure=failure, reason=verdict.reason)
 
 
 def _record_of(step: TaskStep, selection: PoseSelection) -> StepRecord:

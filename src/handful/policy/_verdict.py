@@ -18,4 +18,4 @@ class Verdict:
     reason: str = ""
 
     def __bool__(self) -> bool:
-        return self.ok
+        return bool(self.ok)  # a callback may well answer with numpy's kind of yes
