@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from edf_mug.cylinders import Array, Cylinder
+from edf_mug.hand import T_gripper_tips
 from edf_mug.shapes import (
     Hanger,
     Mug,
@@ -138,26 +139,6 @@ def judge_grip(mug: Mug, T_scene_gripper: Array, gripper: Gripper) -> Verdict:
             Measure("handle between the fingers, cm2", between, 0, MAX_BETWEEN),
         )
     )
-
-
-def T_gripper_tips(gripper: Gripper) -> Array:
-    """The frame in the middle between the finger tips: the contact frame, moved ahead to them.
-
-    Its x axis is the one along which the fingers open, its z axis is the approach. The tips are
-    where the boxes of the fingers end.
-
-    Raises:
-        ValueError: The gripper's description has no fingers.
-    """
-    T_gripper_contact = gripper.T_gripper_contact
-    boxes = gripper.shape.boxes if gripper.shape is not None else ()
-    corners = [box.surface()[0] for box in boxes if box.side != 0]
-    if not corners:
-        raise ValueError(f"gripper {gripper.name!r} has no boxes of fingers: describe its shape.")
-    ahead = (np.concatenate(corners) - T_gripper_contact[:3, 3]) @ T_gripper_contact[:3, 2]
-    T_contact_tips = np.eye(4)
-    T_contact_tips[2, 3] = ahead.max()
-    return T_gripper_contact @ T_contact_tips
 
 
 def judge_place(scene: PointCloud, grasp: PointCloud, T_scene_gripper: Array) -> Verdict:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from edf_mug.cylinders import Array
-from edf_mug.judge import T_gripper_tips
+from edf_mug.hand import T_gripper_tips, in_another_frame
 from edf_mug.variants import TestScene
 from handful.demos import DemoSet, Gripper, Step
 from handful.learning import recipe_for, train
@@ -68,9 +68,17 @@ class HandfulModel:
         save_predictor(self._predictor, folder)
 
     def answer(self, test: TestScene, shown: Step, count: int) -> Answer:
-        """The predictor's own samples."""
-        grasp = test.grasp if self._predictor.step.action.holding else None
-        found = self._predictor.sample(test.scene, grasp, n=count)
+        """The predictor's own samples.
+
+        A variant that moves the grasp cloud moves the hand in it, too: the hand's frame is
+        elsewhere, and the predictor is told where.
+        """
+        predictor, grasp = self._predictor, None
+        if predictor.step.action.holding:
+            grasp = test.grasp
+            moved = in_another_frame(predictor.trained_gripper, test.grasp_motion)
+            predictor = predictor.for_gripper(moved)
+        found = predictor.sample(test.scene, grasp, n=count)
         energy, confidence = float("inf"), 0.0
         if len(found):
             energy, confidence = float(found.energy[0]), float(found.confidence[0])

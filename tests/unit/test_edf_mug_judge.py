@@ -16,13 +16,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from edf_mug.cylinders import FitError
 from edf_mug.evaluate import judged, split
-from edf_mug.judge import T_gripper_tips, judge_grip, judge_hanging, judge_pick, judge_place
+from edf_mug.hand import T_gripper_tips, in_another_frame
+from edf_mug.judge import judge_grip, judge_hanging, judge_pick, judge_place
 from edf_mug.models import make_model
 from edf_mug.report import Result, ResultFile, area_under_roc, read_lines, report, wilson
 from edf_mug.shapes import find_hanger, find_mug, find_table, is_green, is_red
 from edf_mug.variants import VARIANTS, make_variant
 
-from handful.demos import ContactFrame, HandBox, HandShape, HangerShape, MugShape
+from handful.demos import HandShape, HangerShape, MugShape
 
 DEMOS = (0, 1)
 
@@ -155,23 +156,6 @@ def test_fingers_that_open_along_y_are_judged_alike():
     turned = step.targets[0] @ motion((0, 0, np.pi / 2))
     assert judge_grip(mug, turned, sideways).ok
     assert not judge_grip(mug, step.targets[0], sideways).ok
-
-
-def in_another_frame(gripper, T_new_old: np.ndarray):
-    """The same hand with its frame elsewhere."""
-
-    def moved(position, quat_wxyz):
-        turn = Rotation.from_matrix(T_new_old[:3, :3])
-        own = Rotation.from_quat(np.roll(quat_wxyz, -1))
-        quat = np.roll((turn * own).as_quat(), 1)
-        return tuple((turn.apply(position) + T_new_old[:3, 3]).tolist()), tuple(quat.tolist())
-
-    boxes = []
-    for box in gripper.shape.boxes:
-        center, quat = moved(box.center, box.quat_wxyz)
-        boxes.append(HandBox(center, box.size, quat, box.side))
-    contact = ContactFrame(*moved(gripper.contact.position, gripper.contact.quat_wxyz))
-    return replace(gripper, contact=contact, shape=HandShape(tuple(boxes)))
 
 
 @pytest.mark.parametrize("index", DEMOS)
