@@ -485,6 +485,7 @@ def test_bench_and_report(tmp_path):
     assert [row["setup"] for row in table["table"]] == ["trained", "all"]
     assert table["table"][0]["total"]["trials"] == 2
     assert [step["name"] for step in table["table"][0]["steps"]] == ["pick", "place"]
+    assert table["table"][0]["total"]["paper"] is None, "the paper has no oracle"
     assert len(table["episodes"]) == 4
     made = run("report", tmp_path)
     assert made.exit_code == 0, made.output

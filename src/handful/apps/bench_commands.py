@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -133,7 +134,10 @@ def bench(
     for plan in plans:
         note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
         records += run_with_progress(plan, Executor(workers, ray), fresh)
-    rows = show_table(records, {plan.task: plan.other_hand for plan in plans})
+    plain = {
+        (plan.task, name) for plan in plans for name in setups if plan.conditions(name).is_plain
+    }
+    rows = show_table(records, {plan.task: plan.other_hand for plan in plans}, plain)
     if json_file is not None:
         _write_json(json_file, rows, records, {plan.task: plan.hand.name for plan in plans})
     for plan in plans:
@@ -219,7 +223,9 @@ def _progress(task: str, total: int) -> Iterator[Callable[[EpisodeRecord, int, i
 
 
 def show_table(
-    records: Sequence[EpisodeRecord], other_hands: Mapping[str, str] | None = None
+    records: Sequence[EpisodeRecord],
+    other_hands: Mapping[str, str] | None = None,
+    plain: Collection[tuple[str, str]] | None = None,
 ) -> list[Summary]:
     """Print a table of success rates for each task, and the reasons of failures.
 
@@ -227,13 +233,18 @@ def show_table(
         records: The episodes.
         other_hands: By the name of the task, the name of the hand that the robot carried if it was
             not the one of the models.
+        plain: Tasks and setups that may be compared with the paper: models, with their own hand and
+            the task's own objects. All of them if not given.
 
     Returns:
         The rows of the tables.
     """
     from handful.bench import by_steps, table_of
 
-    rows = table_of(records)
+    rows = [
+        row if plain is None or (row.task, row.setup) in plain else replace(row, paper=None)
+        for row in table_of(records)
+    ]
     hands = other_hands or {}
     for task in dict.fromkeys(row.task for row in rows):
         title = f"Success: {task}" + (f", hand {hands[task]}" if hands.get(task) else "")
