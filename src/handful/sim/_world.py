@@ -11,12 +11,10 @@ from jaxtyping import Float
 from handful.demos import Gripper
 from handful.errors import OptionError
 from handful.sim._arm import HOME, add_arm
+from handful.sim._contacts import Contacts
 from handful.sim._errors import DivergedError
 from handful.sim._hand import (
     CLOSED_TARGET,
-    GROUP_OBJECT,
-    GROUP_SCENE,
-    GROUP_TOUCH,
     SIMULATED,
     check_hand,
     finger_setpoint,
@@ -28,7 +26,6 @@ from handful.sim._physics import (
     MOST_PAIRS,
     TIMESTEP,
     Role,
-    judged_bit,
     physics,
     set_up,
 )
@@ -93,7 +90,7 @@ class World:
         self._bodies = [int(self.model.body(name).id) for name in names]
         self._qpos = [int(self.model.joint(name).qposadr[0]) for name in names]
         self._dofs = [int(self.model.joint(name).dofadr[0]) for name in names]
-        self._owners = [self._owner(geom) for geom in range(self.model.ngeom)]
+        self._contacts = Contacts(self.model)
         self.on_frame: Callable[[], None] | None = None
         self._next_frame = 0.0
         self._focus = -1
@@ -137,10 +134,7 @@ class World:
         if pair == self._focus:
             return
         self._focus = pair
-        self._roles = np.array([_role(owner, pair).value for owner in self._owners])
-        for geom, (kind, number) in enumerate(self._owners):
-            if kind == "item" and self.model.geom_group[geom] != GROUP_TOUCH:
-                self.model.geom_group[geom] = GROUP_OBJECT if number == pair else GROUP_SCENE
+        self._contacts.focus(pair)
 
     @property
     def in_focus(self) -> int:
@@ -207,14 +201,7 @@ class World:
             deeper: Depth of penetration that is still forgiven.
             data: Another state of the same model; the present one if not given.
         """
-        state = self.data if data is None else data
-        if not state.ncon:
-            return False
-        roles = self._roles[state.contact.geom]
-        pair = ((roles[:, 0] == one.value) & (roles[:, 1] == other.value)) | (
-            (roles[:, 1] == one.value) & (roles[:, 0] == other.value)
-        )
-        return bool((state.contact.dist[pair] < -deeper).any())
+        return self._contacts.touching(one, other, deeper, self.data if data is None else data)
 
     def hand_in_furniture(self, T_scene_gripper: Pose) -> bool:
         """Whether an open hand at a pose is surely in table or support; a quick check."""
@@ -373,10 +360,7 @@ class World:
 
     def judge_alone(self) -> None:
         """From now on every object touches nothing but its own target."""
-        for geom, (kind, pair) in enumerate(self._owners):
-            if kind == "item" and self.model.geom_contype[geom] > 0:
-                self.model.geom_contype[geom] = judged_bit(pair)
-                self.model.geom_conaffinity[geom] = 0
+        self._contacts.judge_alone()
 
     # --- details ---------------------------------------------------------------------------
 
@@ -411,22 +395,3 @@ class World:
         pose[:3, :3] = state.xmat[body].reshape(3, 3)
         pose[:3, 3] = state.xpos[body]
         return pose
-
-    def _owner(self, geom: int) -> tuple[str, int]:
-        """Kind and number of the body that a geom belongs to."""
-        name = self.model.body(self.model.geom_bodyid[geom]).name
-        for kind in ("item", "target", "support", "distractor"):
-            if name.startswith(kind):
-                return kind, int(name.removeprefix(kind))
-        return ("room" if name == "world" else "robot"), 0
-
-
-def _role(owner: tuple[str, int], focus: int) -> Role:
-    kind, number = owner
-    if kind in ("item", "target"):
-        if number != focus:
-            return Role.OTHER
-        return Role.OBJECT if kind == "item" else Role.TARGET
-    if kind == "distractor":
-        return Role.DISTRACTOR
-    return Role.ROBOT if kind == "robot" else Role.FURNITURE
