@@ -7,12 +7,15 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from handful.demos import DemoSet, make_sample
-from handful.learning import recipe_for, train
-from handful.learning.variation import ContextDropout, Variation
+from handful.learning import GraspQueryObjective, LatticeNegatives, recipe_for, train
+from handful.learning.variation import ContextDropout, Variation, focus_of
 from handful.policy import Predictor
 
-STEPS = {"pick": 60, "place": 40}
+STEPS = {"pick": 60, "place": 80}
 """Optimiser steps: seconds. The demonstration is learned by heart, without any variation."""
+
+NEAR, LIKE = 0.015, 0.35
+"""Metres and radians: a pose that is found differs from the demonstrated one by less."""
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +27,9 @@ def learn(demos: DemoSet, name: str, steps: int) -> Predictor:
     recipe = recipe_for(demos, name, steps=steps)
     whole = ContextDropout(probability=0.0)
     by_heart = replace(recipe.objective, variation=Variation(context=whole, held_context=whole))
+    if isinstance(by_heart, GraspQueryObjective):
+        coarse = LatticeNegatives(spacing=0.03, rotations=200)
+        by_heart = replace(by_heart, negatives=coarse, candidates=4, strongest=4)
     training = replace(recipe.training, batch=1)
     return train(demos, replace(recipe, objective=by_heart, training=training))
 
@@ -33,9 +39,16 @@ def learned(demos) -> dict[str, Predictor]:
     return {name: learn(demos, name, steps) for name, steps in STEPS.items()}
 
 
-def errors(found: np.ndarray, target: np.ndarray, contact: np.ndarray) -> tuple[float, float]:
-    """Distance at the contact point in metres, and angle in radians."""
-    away = np.linalg.norm((found - target) @ np.append(contact, 1.0))
+def touching_point(demos: DemoSet, name: str) -> np.ndarray:
+    """Where the gripper, or what it holds, touches the scene; gripper frame."""
+    step = demos[0].step(name)
+    focus = focus_of(step, demos.gripper.T_gripper_contact[:3, 3])
+    return (np.linalg.inv(step.targets[0]) @ np.append(focus, 1.0))[:3]
+
+
+def errors(found: np.ndarray, target: np.ndarray, point: np.ndarray) -> tuple[float, float]:
+    """Distance in metres at a point of the gripper frame, and angle in radians."""
+    away = np.linalg.norm((found - target) @ np.append(point, 1.0))
     turn = Rotation.from_matrix(found[:3, :3].T @ target[:3, :3]).magnitude()
     return float(away), float(turn)
 
@@ -52,22 +65,22 @@ def random_motion(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("name", STEPS)
 def test_a_demonstration_is_learned_and_its_pose_found_wherever_it_is(learned, demos, name):
     step, predictor = demos[0].step(name), learned[name]
-    contact = demos.gripper.T_gripper_contact[:3, 3]
+    point = touching_point(demos, name)
     clouds = (step.scene, step.grasp) if step.action.holding else (step.scene,)
     target = step.targets[0]
     poses = predictor.sample(*clouds, n=10)
     assert poses.found
-    away, turn = errors(poses.T_scene_gripper[0], target, contact)
-    assert away < 0.01
-    assert turn < 0.2
+    away, turn = errors(poses.T_scene_gripper[0], target, point)
+    assert away < NEAR
+    assert turn < LIKE
     motion = random_motion(3)
     moved = predictor.sample(clouds[0].transformed(motion), *clouds[1:], n=10)
-    away, turn = errors(moved.T_scene_gripper[0], motion @ target, contact)
-    assert away < 0.01
-    assert turn < 0.2
+    away, turn = errors(moved.T_scene_gripper[0], motion @ target, point)
+    assert away < NEAR
+    assert turn < LIKE
     # The broken control: the pose that was right before the motion is not right any more.
-    away, turn = errors(moved.T_scene_gripper[0], target, contact)
-    assert away > 0.02 or turn > 0.4
+    away, turn = errors(moved.T_scene_gripper[0], target, point)
+    assert away > NEAR or turn > LIKE
 
 
 @pytest.mark.slow
@@ -75,6 +88,5 @@ def test_an_untrained_model_does_not_find_it(demos):
     step = demos[0].step("pick")
     predictor = learn(demos, "pick", 1)
     found = predictor.sample(step.scene, n=1).T_scene_gripper[0]
-    contact = demos.gripper.T_gripper_contact[:3, 3]
-    away, turn = errors(found, step.targets[0], contact)
-    assert away > 0.02 or turn > 0.4
+    away, turn = errors(found, step.targets[0], touching_point(demos, "pick"))
+    assert away > NEAR or turn > LIKE

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from handful.clouds import PointCloud, principal_frame, voxel_filter
 from handful.demos import Gripper, Step
+from handful.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Preparation:
 
     scene_voxel: float = 0.006
     grasp_voxel: float = 0.005
+
+    def __post_init__(self) -> None:
+        for name in ("scene_voxel", "grasp_voxel"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and 1e-4 <= value <= 1.0):
+                raise OptionError(f"preparation {name} is {value}: need metres, 0.0001 to 1.")
 
     def clouds(
         self,

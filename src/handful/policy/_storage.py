@@ -9,7 +9,7 @@ from typing import Any
 
 from handful._strict_json import Fields, read_json
 from handful.demos import Action, Gripper, TaskStep, gripper_from_tip
-from handful.errors import FileFormatError, errors_at
+from handful.errors import DemoError, FileFormatError
 from handful.models import config_from_json, config_to_json, load_model, save_model
 from handful.policy._confidence import Confidence
 from handful.policy._predictor import Predictor
@@ -81,8 +81,10 @@ def _step(fields: Fields) -> TaskStep:
     values = Fields(fields.any("step"), address, FileFormatError)
     name, action = values.text("name"), values.text("action")
     values.done()
-    with errors_at(address):
+    try:
         return TaskStep(name, Action.named(action))
+    except DemoError as error:
+        raise FileFormatError(f"{address}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -96,16 +98,21 @@ class _Tip:
 
 def _gripper_of_version_1(fields: Fields) -> Gripper:
     old = _part(_Tip, fields, "gripper")
-    with errors_at(f"{fields.address}: gripper"):
+    try:
         return gripper_from_tip(old.tip, old.opening, old.axis)
+    except DemoError as error:
+        raise FileFormatError(f"{fields.address}: gripper: {error}") from error
 
 
 def _search_of_version_1(fields: Fields) -> tuple[Preparation, SearchConfig]:
     """Version 1 kept the voxel sizes among the options of the search."""
-    old = dict(fields.any("search")) if isinstance(fields.any("search"), dict) else {}
-    sizes = {name: old.pop(name) for name in ("scene_voxel", "grasp_voxel") if name in old}
-    address = f"{fields.address}: search"
+    address, old = f"{fields.address}: search", fields.any("search")
+    if not isinstance(old, dict):
+        raise FileFormatError(f"{address}: need an object with fields.")
+    names = ("scene_voxel", "grasp_voxel")
+    sizes = {name: value for name, value in old.items() if name in names}
+    rest = {name: value for name, value in old.items() if name not in names}
     return (
         config_from_json(Preparation, sizes, address),
-        config_from_json(SearchConfig, old, address),
+        config_from_json(SearchConfig, rest, address),
     )
