@@ -57,7 +57,7 @@ def test_the_source_of_query_points_follows_what_the_gripper_holds():
     assert isinstance(empty.objective, LearnedQueryObjective)
     assert isinstance(full.objective, GraspQueryObjective)
     assert (empty.model.grasp, full.model.learned) == (None, None)
-    with pytest.raises(DemoError, match="step 'pikc'.*Did you mean 'pick'"):
+    with pytest.raises(DemoError, match=r"step 'pikc'.*Did you mean 'pick'"):
         recipe_for(demos, "pikc")
 
 

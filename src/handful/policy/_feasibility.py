@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -99,10 +100,15 @@ class Feasibility:
     ) -> None:
         self._step, self._gripper, self._robot = step, gripper, robot
         self._limits = limits or Limits()
-        self._surface = SceneSurface(scene, self._limits.table)
+        self._scene = scene
         self._held = None
         if grasp is not None and self._limits.held:
             self._held = thinned_points(grasp)
+
+    @cached_property
+    def _surface(self) -> SceneSurface:
+        """Made when a collision is first asked for: it costs more than all other checks."""
+        return SceneSurface(self._scene, self._limits.table)
 
     def __call__(self, T_scene_gripper: Float[np.ndarray, "4 4"]) -> Verdict:
         """Whether the pose can be executed; the reason is a kind, the same for like cases."""
