@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import handful
-from handful.demos import Action, DemoSet, make_sample, save_demos
+from handful.demos import Action, Demonstration, DemoSet, Step, make_sample, save_demos
 from handful.errors import FileFormatError, OptionError
 from handful.learning import RunFolder, StepReport, train, train_in_folder
 from handful.policy import Predictor, load_predictor
@@ -79,6 +79,22 @@ def test_a_run_knows_its_task_and_its_predictors(demos, whole):
     predictors = run.predictors()
     assert {name: one.step.action for name, one in predictors.items()} == ACTIONS
     assert all(one.gripper == demos.gripper for one in predictors.values())
+
+
+def test_a_set_with_picks_only_trains_and_is_used_as_such(demos, tmp_path):
+    """Two picks in a row, with names of their own."""
+    one, two = demos
+    step = one.step("pick")
+    both = (
+        Step("pick mug", Action.PICK, step.scene, step.targets),
+        Step("pick it again", Action.PICK, two.step("pick").scene, two.step("pick").targets),
+    )
+    picks = DemoSet((Demonstration("a", both),), demos.gripper)
+    for name in picks.task.names:
+        train_in_folder(picks, small_recipe(name, Action.PICK, steps=1), tmp_path / "run")
+    predictors = RunFolder(tmp_path / "run").predictors()
+    assert list(predictors) == ["pick mug", "pick it again"]
+    assert len(predictors["pick it again"].sample(step.scene, n=2)) > 0
 
 
 def test_a_missing_model_is_named_with_its_command(whole, tmp_path):
