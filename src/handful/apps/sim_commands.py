@@ -157,10 +157,10 @@ def load_objects(folder: Path | None, task: SimTask) -> dict[str, list[Thing]] |
     """The usable meshes of a folder for each object of a task, by kind."""
     if folder is None:
         return None
-    kinds = [part.what.kind for part in task.parts]
-    if len(kinds) == 1:
-        return {kinds[0]: load_meshes(folder, kinds[0])}
-    return {kind: load_meshes(folder / kind, kind) for kind in kinds if (folder / kind).exists()}
+    from handful.sim import folders_of_objects
+
+    folders = folders_of_objects(folder, task)
+    return {kind: load_meshes(where, kind) for kind, where in folders.items()}
 
 
 def load_meshes(folder: Path, kind: str) -> list[Thing]:

@@ -29,6 +29,7 @@ from .tasks import Setup as Setup
 from .tasks import SimTask as SimTask
 from .tasks import TaskPart as TaskPart
 from .tasks import Variant as Variant
+from .tasks import folders_of_objects as folders_of_objects
 from .tasks import load_things as load_things
 from .tasks import oracle_pose as oracle_pose
 from .tasks import oracle_predictors as oracle_predictors

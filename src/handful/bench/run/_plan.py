@@ -21,13 +21,12 @@ from handful.bench.run._worker import (
     EpisodeJob,
     EpisodeResult,
     WorkerConfig,
-    check_objects,
 )
 from handful.demos import Gripper, Task
 from handful.errors import OptionError
 from handful.learning import RunFolder
 from handful.policy import SAMPLES
-from handful.sim import SIMULATED, Setup, task_named
+from handful.sim import SIMULATED, Setup, folders_of_objects, task_named
 
 FOLDER = "bench"
 """In a run's folder: episodes, commands, and pictures of what failed."""
@@ -74,7 +73,7 @@ class BenchPlan:
             Setup.named(name)
         check_policy(self.policy, self.run, self.steps)
         if self.objects is not None:
-            check_objects(self.objects, task_named(self.task))
+            folders_of_objects(self.objects, task_named(self.task))
         if self.gripper:
             hand_for_bench(self.gripper, SIMULATED)
 

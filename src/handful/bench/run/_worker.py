@@ -10,9 +10,17 @@ from handful.bench.run._film import FilmingWatcher, sheet_of_failure, video_of_f
 from handful.bench.run._policies import policy_maker
 from handful.bench.run._records import EpisodeRecord
 from handful.demos import gripper_named
-from handful.errors import OptionError
 from handful.policy import SAMPLES
-from handful.sim import Episode, Setup, SimError, SimTask, Thing, load_things, task_named
+from handful.sim import (
+    Episode,
+    Setup,
+    SimError,
+    SimTask,
+    Thing,
+    folders_of_objects,
+    load_things,
+    task_named,
+)
 
 
 @dataclass(frozen=True)
@@ -105,24 +113,7 @@ class Worker:
         return self._task.reset(job.seed, setup, things=things, gripper=self._hand)
 
 
-def check_objects(folder: Path, task: SimTask) -> None:
-    """Refuse a folder of meshes that has none for a task with several objects.
-
-    Raises:
-        OptionError: There is no folder for any kind of object.
-    """
-    kinds = [part.what.kind for part in task.parts]
-    if len(kinds) > 1 and not any((folder / kind).exists() for kind in kinds):
-        raise OptionError(
-            f"{folder}: has no meshes for the task {task.name!r}: need one or more of the folders "
-            f"{' and '.join(kinds)} in it."
-        )
-
-
 def _things(folder: Path, task: SimTask) -> dict[str, list[Thing]]:
     """The usable meshes of a folder, by kind of object."""
-    check_objects(folder, task)
-    kinds = [part.what.kind for part in task.parts]
-    if len(kinds) == 1:
-        return {kinds[0]: load_things(folder, kinds[0])[0]}
-    return {kind: load_things(folder / kind, kind)[0] for kind in kinds if (folder / kind).exists()}
+    folders = folders_of_objects(folder, task)
+    return {kind: load_things(where, kind)[0] for kind, where in folders.items()}

@@ -17,4 +17,5 @@ from ._sim_task import TaskPart as TaskPart
 from ._types import Purpose as Purpose
 from ._types import Setup as Setup
 from ._types import Variant as Variant
+from ._user_objects import folders_of_objects as folders_of_objects
 from ._user_objects import load_things as load_things

@@ -8,6 +8,7 @@ from pathlib import Path
 from handful.errors import OptionError
 from handful.sim.objects import Refused, Thing, read_things
 from handful.sim.tasks._registry import task_named
+from handful.sim.tasks._sim_task import SimTask
 
 
 def load_things(
@@ -39,3 +40,24 @@ def load_things(
         else:
             refused.append(Refused(path, verdict.reason))
     return things, refused
+
+
+def folders_of_objects(folder: Path, task: SimTask) -> dict[str, Path]:
+    """Where the meshes of each object of a task are, by kind of object.
+
+    For a task with one object this is the folder itself. For a task with several, each kind has a
+    folder in it; kinds without one keep the task's own objects.
+
+    Raises:
+        OptionError: There is no folder for any kind of object.
+    """
+    kinds = [part.what.kind for part in task.parts]
+    if len(kinds) == 1:
+        return {kinds[0]: folder}
+    found = {kind: folder / kind for kind in kinds if (folder / kind).exists()}
+    if not found:
+        raise OptionError(
+            f"{folder}: has no meshes for the task {task.name!r}: need one or more of the folders "
+            f"{' and '.join(kinds)} in it."
+        )
+    return found
