@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import shutil
@@ -147,3 +148,23 @@ def _put_in_place(staging: Path, target: Path) -> None:
         old.replace(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def exclusive(path: StrPath) -> Iterator[None]:
+    """Hold a lock file while the block runs; other processes that ask for it wait.
+
+    The file stays there, empty: removing it would let two processes hold two files of one name.
+
+    Raises:
+        FileFormatError: The file cannot be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

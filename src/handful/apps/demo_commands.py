@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from handful.apps.bench_commands import RayAddress, Workers, run_with_progress, show_table
-from handful.apps.learn_commands import training_progress, variations
+from handful.apps.learn_commands import train_with_progress, variations
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -190,13 +190,11 @@ def train_run(
     demos: DemoSet, source: Path, run: Path, task: str, seed: int, steps: int | None
 ) -> None:
     """Train what is missing of a run's models, one for each step."""
-    from handful.learning import RunFolder, train_in_folder
+    from handful.learning import RunFolder
 
     if _was_trained(run, demos, task, seed, steps):
         return
-    for recipe in _recipes(demos, task, seed, steps):
-        with training_progress(recipe.step.name) as report:
-            train_in_folder(demos, recipe, run, resume=True, report=report)
+    train_with_progress(demos, _recipes(demos, task, seed, steps), run, resume=True)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},
         options={"vary": {name: vary_of(task, name) for name in demos.task.names}, "seed": seed},

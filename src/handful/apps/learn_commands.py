@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,8 @@ from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
-    from handful.learning import StepReport
+    from handful.demos import DemoSet
+    from handful.learning import Recipe, StepReport
     from handful.policy import Predictor, RankedPoses
 
 console = Console(emoji=False)
@@ -65,11 +67,16 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Train anew what is already in the folder.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Steps trained at once.", show_default="all cores"),
+    ] = None,
 ) -> None:
-    """Train one model for each step of the demonstrated task.
+    """Train one model for each step of the demonstrated task, steps side by side.
 
     Ctrl-C loses nothing: the same command with `--resume` goes on and gives the very same models.
-    Several processes share the work with `torchrun --nproc-per-node 2 -m handful train ...`.
+    They are the same however many cores there are. Several processes share the work of one step
+    with `torchrun --nproc-per-node 2 -m handful train ...`.
 
     Example: `handful train out/mug --out runs/mug`
 
@@ -78,25 +85,22 @@ def train(
     Example: `handful train out/mug --out runs/mug --step "hang mug" --resume`
     """
     from handful.demos import load_demos
-    from handful.learning import RunFolder, recipe_for, train_in_folder
-    from handful.nn import keep_freed_memory
+    from handful.learning import RunFolder, recipe_for
 
-    keep_freed_memory()
     types = _types(descriptor)
     varied = variations(vary)
     loaded = load_demos(demos)
     names = loaded.task.names if step is None else (loaded.task.step(step).name,)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
+    recipes = [
+        recipe_for(loaded, name, preset=preset, types=types, vary=varied, steps=steps, seed=seed)
+        for name in names
+    ]
     with _process_group() as first:
-        for name in names:
-            recipe = recipe_for(
-                loaded, name, preset=preset, types=types, vary=varied, steps=steps, seed=seed
-            )
-            with training_progress(name, shown=first) as report:
-                train_in_folder(
-                    loaded, recipe, out, resume=resume, overwrite=overwrite, report=report
-                )
+        train_with_progress(
+            loaded, recipes, out, workers=workers, resume=resume, overwrite=overwrite, shown=first
+        )
         if not first:
             return
         RunFolder(out).note(
@@ -113,50 +117,85 @@ def train(
     console.print(escape(f"Trained: {out}. Use it: {look}"), soft_wrap=True)
 
 
-class ProgressReport:
-    """Shows every training step on a progress bar."""
+def train_with_progress(
+    demos: DemoSet,
+    recipes: Sequence[Recipe],
+    folder: Path,
+    *,
+    workers: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    shown: bool = True,
+) -> None:
+    """Train the models of a run side by side, with a progress bar for each.
 
-    def __init__(self, step: str, shown: bool) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+    Among the processes of `torchrun`, which share each optimiser step, they are trained one after
+    the other.
+    """
+    from handful.learning import train_in_folder, train_side_by_side
 
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[told]}"),
-            console=console,
-            disable=not shown,
-        )
-        self._task = self.bar.add_task(escape(step), total=None, told="")
-
-    def __call__(self, report: StepReport) -> None:
-        """After a step."""
-        weights = " ".join(f"{weight:.2f}" for weight in report.weights)
-        told = (
-            f"loss {report.loss:.2f}, energy {report.target_energy:.1f} against "
-            f"{report.negative_energy:.1f}, weights {weights}"
-        )
-        if report.skipped:
-            told += f", {report.skipped} skipped"
-        done = report.step + 1
-        self.bar.update(self._task, total=report.steps, completed=done, told=told)
+    with _training_bars([recipe.step.name for recipe in recipes], shown) as report:
+        if _processes() > 1:
+            for recipe in recipes:
+                train_in_folder(
+                    demos,
+                    recipe,
+                    folder,
+                    resume=resume,
+                    overwrite=overwrite,
+                    report=partial(report, recipe.step.name),
+                )
+        else:
+            train_side_by_side(
+                demos,
+                recipes,
+                folder,
+                workers=workers,
+                resume=resume,
+                overwrite=overwrite,
+                report=report,
+            )
 
 
 @contextmanager
-def training_progress(step: str, shown: bool = True) -> Iterator[ProgressReport]:
-    """A progress bar for the training of one model."""
-    report = ProgressReport(step, shown)
-    with report.bar:
-        yield report
+def _training_bars(
+    steps: Sequence[str], shown: bool
+) -> Iterator[Callable[[str, StepReport], None]]:
+    """A progress bar for the training of each step; yields what to tell."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    with Progress(*columns, console=console, disable=not shown) as bars:
+        lines = {step: bars.add_task(escape(step), total=None, told="", start=False)
+                 for step in steps}  # fmt: skip
+
+        def tell(step: str, report: StepReport) -> None:
+            weights = " ".join(f"{weight:.2f}" for weight in report.weights)
+            told = (
+                f"loss {report.loss:.2f}, energy {report.target_energy:.1f} against "
+                f"{report.negative_energy:.1f}, weights {weights}"
+            )
+            if report.skipped:
+                told += f", {report.skipped} skipped"
+            bars.start_task(lines[step])
+            done = report.step + 1
+            bars.update(lines[step], total=report.steps, completed=done, told=told)
+
+        yield tell
 
 
 def infer(
@@ -340,7 +379,7 @@ def _types(descriptor: str) -> list[int]:
 @contextmanager
 def _process_group() -> Iterator[bool]:
     """Join the other processes when `torchrun` started this one; yields whether it is the first."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if _processes() == 1:
         yield True
         return
     from torch import distributed
@@ -350,3 +389,8 @@ def _process_group() -> Iterator[bool]:
         yield distributed.get_rank() == 0
     finally:
         distributed.destroy_process_group()
+
+
+def _processes() -> int:
+    """How many processes `torchrun` started to train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))

@@ -24,7 +24,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 import handful
-from handful._files import atomic_write_bytes, atomic_write_text
+from handful._files import atomic_write_bytes, atomic_write_text, exclusive
 from handful._strict_json import Fields, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
 from handful.errors import FileFormatError, HandfulError, OptionError
@@ -34,6 +34,7 @@ from handful.learning._trainer import StepReport, Trainer, rank
 from handful.policy import Predictor, load_predictor, save_predictor
 
 SUMMARY = "run.json"
+LOCK = ".run.lock"
 FORMAT = "handful-run"
 VERSION = 2
 
@@ -116,15 +117,18 @@ class RunFolder:
         return {step.name: self.predictor(step.name) for step in self.task}
 
     def note(self, **entries: Any) -> None:
-        """Add entries to `run.json`; entries that are objects are merged."""
-        content = self.summary() or {"format": FORMAT, "version": VERSION}
-        for name, value in entries.items():
-            old = content.get(name)
-            merged = (
-                {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-            )
-            content[name] = merged
-        atomic_write_text(self.path / SUMMARY, json.dumps(content, indent=2) + "\n")
+        """Add entries to `run.json`; entries that are objects are merged.
+
+        Processes that train steps of one run note one after the other.
+        """
+        with exclusive(self.path / LOCK):
+            content = self.summary() or {"format": FORMAT, "version": VERSION}
+            for name, value in entries.items():
+                old = content.get(name)
+                if isinstance(old, dict) and isinstance(value, dict):
+                    value = {**old, **value}
+                content[name] = value
+            atomic_write_text(self.path / SUMMARY, json.dumps(content, indent=2) + "\n")
 
     def holds(self, demos: DemoSet, recipe: Recipe) -> bool:
         """Whether the model that these demonstrations and this recipe lead to is there."""

@@ -1,0 +1,179 @@
+"""Several steps trained side by side: one process and one thread for each.
+
+One thread makes a step's model the same to the bit however many cores there are, and steps do not
+depend on each other. A run that is interrupted leaves a checkpoint of every step that was begun.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from handful.demos import DemoSet
+from handful.errors import HandfulError
+from handful.learning._recipe import Recipe
+from handful.learning._run import train_in_folder
+from handful.learning._trainer import StepReport, TrainingError
+
+PATIENCE = 60.0
+"""Seconds in which an interrupted process must have written its checkpoint."""
+
+_OTHER_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def train_side_by_side(
+    demos: DemoSet,
+    recipes: Sequence[Recipe],
+    folder: str | Path,
+    *,
+    workers: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: Callable[[str, StepReport], None] | None = None,
+) -> None:
+    """Train several models of a run, each in a process of its own with one thread.
+
+    Args:
+        demos: What to learn from.
+        recipes: What to train and how, one for each step.
+        folder: The run's folder; made when missing.
+        workers: Processes at once; as many as there are cores if not given.
+        resume: As for `train_in_folder`.
+        overwrite: As for `train_in_folder`.
+        report: Told the name of the step and what happened after every optimiser step.
+
+    Raises:
+        HandfulError: A training failed; the others were interrupted and have their checkpoints.
+    """
+    at_once = max(1, workers or os.cpu_count() or 1)
+    waiting = list(recipes)
+    running: dict[Connection, BaseProcess] = {}
+    options = {"resume": resume, "overwrite": overwrite}
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                connection, process = _started(demos, waiting.pop(0), Path(folder), options)
+                running[connection] = process
+            ready = wait(list(running))
+            for connection in [one for one in running if one in ready]:
+                if not _heard(connection, report):
+                    _ended(running.pop(connection))
+    except BaseException:
+        _interrupt(list(running.values()))
+        raise
+
+
+def _started(
+    demos: DemoSet, recipe: Recipe, folder: Path, options: dict[str, bool]
+) -> tuple[Connection, BaseProcess]:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_train, args=(theirs, demos, recipe, folder, options))
+    with _one_thread_for_children():
+        process.start()
+    theirs.close()
+    return ours, process
+
+
+def _heard(connection: Connection, report: Callable[[str, StepReport], None] | None) -> bool:
+    """Pass on what a process says; False when it has said all."""
+    try:
+        said = connection.recv()
+    except EOFError:
+        connection.close()
+        return False
+    if isinstance(said, tuple):
+        if report is not None:
+            report(*said)
+    else:
+        raise TrainingError(str(said))
+    return True
+
+
+def _ended(process: BaseProcess) -> None:
+    process.join()
+    if process.exitcode:
+        raise TrainingError(
+            f"a training process ended with status {process.exitcode} (out of memory?): go on with "
+            "--resume, perhaps with --workers 1."
+        )
+
+
+def _interrupt(processes: Sequence[BaseProcess]) -> None:
+    """Let processes write their checkpoints, and end them if they do not."""
+    end = time.monotonic() + PATIENCE
+    for process in processes:
+        if process.pid is not None and process.is_alive():
+            os.kill(process.pid, signal.SIGINT)
+    for process in processes:
+        process.join(max(0.0, end - time.monotonic()))
+        if process.is_alive():
+            process.terminate()
+            process.join()
+
+
+@contextmanager
+def _one_thread_for_children() -> Iterator[None]:
+    """Numerical libraries read these variables when they are loaded; ours are put back."""
+    before = {name: os.environ.get(name) for name in _OTHER_THREADS}
+    os.environ.update(dict.fromkeys(_OTHER_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
+
+
+# --- in the process ----------------------------------------------------------------------------
+
+
+def _train(
+    connection: Connection, demos: DemoSet, recipe: Recipe, folder: Path, options: dict[str, Any]
+) -> None:
+    """What a process does. It ends with its parent, and an interrupt leaves a checkpoint."""
+    import torch
+
+    from handful.nn import keep_freed_memory
+
+    signal.signal(signal.SIGINT, _first_interrupt)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_interrupt_with, args=(parent,), daemon=True).start()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+
+    def report(step: StepReport) -> None:
+        connection.send((recipe.step.name, step))
+
+    try:
+        train_in_folder(demos, recipe, folder, report=report, **options)
+    except HandfulError as error:
+        connection.send(str(error))
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass
+    finally:
+        connection.close()
+
+
+def _first_interrupt(*_: object) -> None:
+    """A second interrupt must not disturb what the first one has begun: writing a checkpoint."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _interrupt_with(parent: BaseProcess) -> None:
+    """Raise an interrupt in the main thread when the parent is gone."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGINT)

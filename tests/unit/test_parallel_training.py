@@ -1,0 +1,116 @@
+"""Steps trained side by side: the same models to the bit, and nothing is lost."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from handful._files import exclusive
+from handful.demos import Action, DemoSet
+from handful.errors import HandfulError
+from handful.learning import RunFolder, StepReport, train, train_side_by_side
+from samples import mug_sample
+from small_training import small_recipe
+
+ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
+
+
+@pytest.fixture(scope="module")
+def demos() -> DemoSet:
+    return mug_sample()
+
+
+def weights(predictor) -> torch.Tensor:
+    return torch.cat([p.detach().flatten() for p in predictor.model.parameters()])
+
+
+@pytest.fixture(scope="module")
+def side_by_side(demos, tmp_path_factory) -> tuple[Path, list[tuple[str, int]]]:
+    folder = tmp_path_factory.mktemp("runs") / "both"
+    told: list[tuple[str, int]] = []
+    recipes = [small_recipe(name, action) for name, action in ACTIONS.items()]
+
+    def tell(name: str, report: StepReport) -> None:
+        told.append((name, report.step))
+
+    train_side_by_side(demos, recipes, folder, workers=2, report=tell)
+    return folder, told
+
+
+def test_side_by_side_gives_the_models_that_one_process_gives(demos, side_by_side):
+    folder, told = side_by_side
+    for name, predictor in RunFolder(folder).predictors().items():
+        alone = train(demos, small_recipe(name, ACTIONS[name]))
+        assert torch.equal(weights(predictor), weights(alone))
+        assert predictor.confidence == alone.confidence
+        assert [step for who, step in told if who == name] == [0, 1, 2, 3]
+
+
+def test_both_processes_are_in_the_summary(side_by_side):
+    summary = RunFolder(side_by_side[0]).summary()
+    assert set(summary["models"]) == set(ACTIONS)
+    assert [one["name"] for one in summary["steps"]] == list(ACTIONS)
+
+
+class Stop(BaseException):
+    """Ctrl-C."""
+
+
+def test_an_interrupt_leaves_checkpoints_from_which_the_same_models_come(demos, tmp_path):
+    recipes = [small_recipe(name, action, steps=40) for name, action in ACTIONS.items()]
+    seen: set[str] = set()
+
+    def interrupt(name: str, report: StepReport) -> None:
+        seen.add(name)
+        if seen == set(ACTIONS):
+            raise Stop
+
+    with pytest.raises(Stop):
+        train_side_by_side(demos, recipes, tmp_path / "run", workers=2, report=interrupt)
+    run = RunFolder(tmp_path / "run")
+    done = {name: len(run.curve(name)) for name in ACTIONS}
+    assert all(run.checkpoint(name).is_file() and not run.model(name).exists() for name in ACTIONS)
+    assert all(0 < count < 40 for count in done.values())
+    train_side_by_side(demos, recipes, tmp_path / "run", workers=2, resume=True)
+    alone = train(demos, recipes[0])
+    assert torch.equal(weights(run.predictor("pick")), weights(alone))
+
+
+def test_a_failure_in_a_process_is_one_sentence(demos, side_by_side):
+    recipe = small_recipe("pick", Action.PICK, seed=1)
+    with pytest.raises(HandfulError, match="other demonstrations or options"):
+        train_side_by_side(demos, [recipe], side_by_side[0], resume=True)
+
+
+def test_notes_of_many_threads_are_all_kept(tmp_path):
+    """Each note reads, merges and writes; without the lock most would be lost."""
+    run = RunFolder(tmp_path)
+    threads = [
+        threading.Thread(target=run.note, kwargs={"models": {f"step {number}": {"seed": number}}})
+        for number in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    content = json.loads((tmp_path / "run.json").read_text())
+    assert len(content["models"]) == 12
+
+
+def test_a_lock_keeps_others_waiting(tmp_path):
+    order: list[str] = []
+
+    def second() -> None:
+        with exclusive(tmp_path / "lock"):
+            order.append("second")
+
+    with exclusive(tmp_path / "lock"):
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]
