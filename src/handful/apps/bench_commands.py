@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 console = Console(emoji=False)
 
+FILE_WIDTH = 160
+"""Columns of a table that is written to a file or a pipe."""
+
 ALL = "all"
 
 RunFolderOption = Annotated[
@@ -249,7 +252,7 @@ def show_table(
     for task in dict.fromkeys(row.task for row in rows):
         title = f"Success: {task}" + (f", hand {hands[task]}" if hands.get(task) else "")
         for group in by_steps([row for row in rows if row.task == task], lambda row: row):
-            console.print(_table(group, title))
+            _wide_enough().print(_table(group, title))
     console.print(
         "A step's rate counts among the episodes that came to it. In brackets: the paper. Below "
         "each rate: its 95% interval."
@@ -262,6 +265,11 @@ def show_table(
     return rows
 
 
+def _wide_enough() -> Console:
+    """The console, or where no terminal sets a width, one for tables of many steps."""
+    return console if console.is_terminal else Console(emoji=False, width=FILE_WIDTH)
+
+
 def _table(rows: Sequence[Summary], title: str) -> Table:
     """A table of rows whose tasks have the same steps."""
     from rich.box import SIMPLE_HEAD
@@ -271,7 +279,7 @@ def _table(rows: Sequence[Summary], title: str) -> Table:
 
     table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD)
     for name in ("setup", "n", *rows[0].step_names, "total", "seconds", "skipped"):
-        table.add_column(escape(name))
+        table.add_column(escape(name), overflow="fold")
     for row in rows:
         table.add_row(
             escape(row.setup),
