@@ -8,6 +8,8 @@ from jaxtyping import Float, Int
 from handful.clouds._cloud import MIN_POINTS, PointCloud, Points
 from handful.errors import EmptyCloudError, OptionError
 
+_AT_ONCE = 1_000_000  # Points whose cells are computed at once, in double precision.
+
 
 def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
     """Replace the points of each cubic cell by their barycentre and mean colour.
@@ -46,12 +48,16 @@ def _cell_numbers(points: Points, size: float) -> Int[np.ndarray, "points"]:
     """One integer per point that is the same exactly for points of the same cell."""
     low = points.min(axis=0).astype(np.float64)
     with np.errstate(over="ignore"):
-        cells = np.floor((points - low) / size)
-    shape = cells.max(axis=0) + 1.0
+        shape = np.floor((points.max(axis=0) - low) / size) + 1.0
     if not np.log2(shape).sum() < 62.0:
         raise OptionError(
             f"voxel size {size} m gives {' x '.join(f'{n:.4g}' for n in shape)} cells: use a "
             "larger one."
         )
-    index, shape = cells.astype(np.int64), shape.astype(np.int64)
-    return (index[:, 0] * shape[1] + index[:, 1]) * shape[2] + index[:, 2]
+    _, columns, layers = shape.astype(np.int64)
+    numbers = np.empty(len(points), dtype=np.int64)
+    for start in range(0, len(points), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        index = np.floor((points[some] - low) / size).astype(np.int64)
+        numbers[some] = (index[:, 0] * columns + index[:, 1]) * layers + index[:, 2]
+    return numbers

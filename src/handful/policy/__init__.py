@@ -26,3 +26,4 @@ from ._selection import PoseSelection as PoseSelection
 from ._storage import load_predictor as load_predictor
 from ._storage import save_predictor as save_predictor
 from ._verdict import Verdict as Verdict
+from ._view import SceneView as SceneView

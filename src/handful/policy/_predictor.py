@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
-from handful.clouds import PointCloud
+from handful.clouds import Box, PointCloud
 from handful.demos import Gripper, TaskStep
 from handful.geometry import pose_apply
 from handful.models import EdfModel, MatchEnergy, QueryPoints
@@ -18,9 +17,8 @@ from handful.policy._confidence import Confidence
 from handful.policy._preparation import Preparation, PreparedClouds
 from handful.policy._ranked import RankedPoses
 from handful.policy._search import SearchConfig
+from handful.policy._view import SceneView
 from handful.sampling import Sampler
-
-_RATED_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +72,21 @@ class Predictor:
         with torch.no_grad():
             return self.model(clouds.scene, clouds.grasp), clouds
 
+    def look(
+        self,
+        scene: PointCloud,
+        grasp: PointCloud | None = None,
+        workspace: Box | None = None,
+    ) -> SceneView:
+        """The scene, prepared to be sampled and rated many times; it is encoded once.
+
+        Args:
+            scene: Scene cloud, metres, of any size.
+            grasp: As for `sample`.
+            workspace: As for `sample`.
+        """
+        return SceneView(self, scene, grasp, workspace)
+
     def sample(
         self,
         scene: PointCloud,
@@ -81,26 +94,24 @@ class Predictor:
         n: int = 100,
         seed: int = 0,
         sampler: Sampler | None = None,
+        workspace: Box | None = None,
     ) -> RankedPoses:
         """The distinct best poses in a scene, at most n.
 
         Args:
-            scene: Scene cloud, metres.
+            scene: Scene cloud, metres. A scene that is too large to be encoded at once is cut into
+                tiles (`SceneView`).
             grasp: What the gripper holds, in the gripper frame; only steps with something in the
                 gripper take it.
             n: How many poses at most.
             seed: The same seed gives the same poses.
             sampler: Instead of the exhaustive search, for example `PaperSchedule()`.
+            workspace: Where the contact point may go, scene frame. What lies too far from it to
+                matter is never encoded. None for everywhere.
         """
         start = time.perf_counter()
-        energy, clouds = self.energy(scene, grasp)
-        found = (sampler or self.search.sampler(energy)).sample(
-            energy, self.search.workspace(energy), n, torch.Generator().manual_seed(seed)
-        )
-        T_scene_gripper = (
-            clouds.gripper_poses(found.poses.double().numpy()) @ self._T_trained_gripper
-        )
-        return self._ranked(T_scene_gripper, found.energies, energy, start)
+        found = self.look(scene, grasp, workspace).sample(n, seed, sampler)
+        return replace(found, seconds=time.perf_counter() - start)
 
     def rate(
         self,
@@ -116,13 +127,8 @@ class Predictor:
             grasp: As for `sample`.
         """
         start = time.perf_counter()
-        energy, clouds = self.energy(scene, grasp)
-        framed = clouds.between_frames(T_scene_gripper @ np.linalg.inv(self._T_trained_gripper))
-        poses = torch.from_numpy(framed).to(energy.queries.positions)
-        with torch.no_grad():
-            energies = torch.cat([energy(some) for some in poses.split(_RATED_AT_ONCE)])
-        order = energies.argsort(stable=True)
-        return self._ranked(T_scene_gripper[order.numpy()], energies[order], energy, start)
+        rated = self.look(scene, grasp).rate(T_scene_gripper)
+        return replace(rated, seconds=time.perf_counter() - start)
 
     def queries_of_gripper(self, energy: MatchEnergy) -> QueryPoints:
         """The query points of an energy in the frame of the gripper that is used, for pictures.
@@ -130,7 +136,7 @@ class Predictor:
         Args:
             energy: From `energy` with `own_frames=False`.
         """
-        T_gripper_trained = torch.from_numpy(np.linalg.inv(self._T_trained_gripper))
+        T_gripper_trained = torch.from_numpy(np.linalg.inv(self.T_trained_gripper))
         moved = pose_apply(T_gripper_trained.to(energy.queries.positions), energy.queries.positions)
         rotation = T_gripper_trained[:3, :3].to(energy.queries.descriptors)
         turned = energy.types.rotated(energy.queries.descriptors, rotation)
@@ -147,7 +153,7 @@ class Predictor:
         return energies / max(energy.of_nothing(), 1e-12)
 
     @property
-    def _T_trained_gripper(self) -> Float[np.ndarray, "4 4"]:
+    def T_trained_gripper(self) -> Float[np.ndarray, "4 4"]:
         """From the gripper that is used to the frame that the model's poses are of.
 
         A model with query points from a grasp cloud has its poses in the frame of that cloud, which
@@ -156,15 +162,3 @@ class Predictor:
         if self.model.holding or self.other_gripper is None:
             return np.eye(4)
         return self.trained_gripper.T_gripper_other(self.gripper)
-
-    def _ranked(
-        self,
-        T_scene_gripper: Float[np.ndarray, "poses 4 4"],
-        energies: Float[Tensor, "poses"],
-        energy: MatchEnergy,
-        start: float,
-    ) -> RankedPoses:
-        """Sorted poses with their confidences."""
-        values = energies.double().numpy()
-        sure = self.confidence.of(self.evidence(energy, values))
-        return RankedPoses(T_scene_gripper, values, sure, time.perf_counter() - start, self.gripper)

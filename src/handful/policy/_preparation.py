@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from handful.clouds import PointCloud, principal_frame, voxel_filter
+from handful.clouds import PointCloud, concatenate, principal_frame, voxel_filter
 from handful.demos import Gripper, Step
 from handful.errors import OptionError
+
+AT_ONCE = 1_000_000
+"""Points that are moved at once: double precision takes 24 bytes for each, several times."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,20 @@ class Preparation:
             gripper: What holds it.
             own_frames: False leaves the clouds where they are, for pictures.
         """
-        T_frame_scene = principal_frame(scene) if own_frames else np.eye(4)
-        T_frame_gripper = np.eye(4)
-        if grasp is not None:
-            held = without_hand(grasp, gripper)
-            T_frame_gripper = principal_frame(held) if own_frames else T_frame_gripper
-            grasp = voxel_filter(held.transformed(T_frame_gripper), self.grasp_voxel)
-        scene = voxel_filter(scene.transformed(T_frame_scene), self.scene_voxel)
+        grasp, T_frame_gripper = self.held(grasp, gripper, own_frames)
+        T_frame_scene = _frame_of(scene) if own_frames else np.eye(4)
+        scene = voxel_filter(_moved(scene, T_frame_scene), self.scene_voxel)
         return PreparedClouds(scene, grasp, T_frame_scene, T_frame_gripper)
+
+    def held(
+        self, grasp: PointCloud | None, gripper: Gripper, own_frames: bool = True
+    ) -> tuple[PointCloud | None, Float[np.ndarray, "4 4"]]:
+        """The grasp cloud as the model sees it, and T_frame_gripper; see `clouds`."""
+        if grasp is None:
+            return None, np.eye(4)
+        held = without_hand(grasp, gripper)
+        T_frame_gripper = principal_frame(held) if own_frames else np.eye(4)
+        return voxel_filter(held.transformed(T_frame_gripper), self.grasp_voxel), T_frame_gripper
 
     def step(self, step: Step, gripper: Gripper) -> Step:
         """A demonstrated step as the model sees it; its grasp cloud is in a frame of its own."""
@@ -95,6 +104,20 @@ class PreparedClouds:
     ) -> Float[np.ndarray, "poses 4 4"]:
         """Poses of the grasp cloud's frame in the scene cloud's from T_scene_gripper."""
         return self.T_frame_scene @ T_scene_gripper @ np.linalg.inv(self.T_frame_gripper)
+
+
+def _frame_of(scene: PointCloud) -> Float[np.ndarray, "4 4"]:
+    """The scene's own frame; from every k-th point where there are millions, to save memory."""
+    every = -(-len(scene) // AT_ONCE)
+    return principal_frame(scene if every == 1 else scene.selected(np.arange(0, len(scene), every)))
+
+
+def _moved(scene: PointCloud, T_frame_scene: Float[np.ndarray, "4 4"]) -> PointCloud:
+    """The scene in its own frame, moved part by part where there are millions of points."""
+    if len(scene) <= AT_ONCE:
+        return scene.transformed(T_frame_scene)
+    parts = np.array_split(np.arange(len(scene)), -(-len(scene) // AT_ONCE))
+    return concatenate([scene.selected(part).transformed(T_frame_scene) for part in parts])
 
 
 def without_hand(grasp: PointCloud, gripper: Gripper) -> PointCloud:

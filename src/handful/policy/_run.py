@@ -165,7 +165,10 @@ def _run_step(
     scene = robot.observe_scene()
     grasp = robot.observe_grasp() if step.action.holding else None
     feasible = Feasibility(step, robot.gripper, scene, grasp, limits, robot)
-    selection = PoseSelection(predictor, robot.gripper, scene, grasp, feasible, samples, seed)
+    workspace = None if limits is None else limits.workspace
+    selection = PoseSelection(
+        predictor, robot.gripper, scene, grasp, feasible, samples, seed, workspace
+    )
     watcher.looked(Look(step, scene, grasp, selection.proposed, selection.chosen))
     record = _record_of(step, selection)
     if selection.chosen is None:

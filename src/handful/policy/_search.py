@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
 from handful.clouds import Box
 from handful.errors import OptionError
-from handful.models import MatchEnergy
+from handful.models import MatchEnergy, QueryPoints
 from handful.sampling import ExhaustiveSearch, near_points
 
 
@@ -35,26 +36,32 @@ class SearchConfig:
         if not (0 < self.spacing < 10 and 0 < self.reach < 10):
             raise OptionError(f"{self}: need positive lengths in metres.")
 
-    def sampler(self, energy: MatchEnergy) -> ExhaustiveSearch:
-        """The search around the points of an energy's scene."""
+    def rules(self) -> ExhaustiveSearch:
+        """The search, wherever."""
         return ExhaustiveSearch(
             spacing=self.spacing,
             rotations=self.rotations,
             starts=self.starts,
             refine_steps=self.refine_steps,
-            mask=near_points(scene_points(energy), self.reach),
         )
 
+    def sampler(self, energy: MatchEnergy) -> ExhaustiveSearch:
+        """The search around the points of an energy's scene."""
+        return replace(self.rules(), mask=near_points(scene_points(energy), self.reach))
+
     def workspace(self, energy: MatchEnergy) -> Box:
+        """Where the center of the query points may go; see `domain`."""
+        return self.domain(scene_points(energy).numpy(), energy.queries)
+
+    def domain(self, points: Float[np.ndarray, "points 3"], queries: QueryPoints) -> Box:
         """Where the center of the query points may go, such that the strongest may go anywhere.
 
         Samplers bound the center of the query points. One weak point on the hand, far from the
         others, would otherwise keep the strong ones from the table.
         """
-        queries = energy.queries
         strongest = queries.positions[queries.weights.argmax()].detach()
         spread = float((strongest - queries.center).norm())
-        return Box.around(scene_points(energy).numpy(), self.reach + spread)
+        return Box.around(points, self.reach + spread)
 
 
 def scene_points(energy: MatchEnergy) -> Float[Tensor, "points 3"]:

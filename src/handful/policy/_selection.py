@@ -9,14 +9,16 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
-from handful.clouds import PointCloud
+from handful.clouds import Box, PointCloud
 from handful.demos import Gripper
 from handful.errors import HandfulError, OptionError
 from handful.policy._confidence import SURE_ENOUGH
 from handful.policy._interfaces import PosePredictor, RatingPredictor
 from handful.policy._perturb import perturbed
+from handful.policy._predictor import Predictor
 from handful.policy._ranked import RankedPoses
 from handful.policy._verdict import Verdict
+from handful.policy._view import SceneView
 
 GOOD = 0.5
 """Good poses have at least this share of the best one's confidence, or the predictor is sure."""
@@ -44,6 +46,10 @@ class PoseSelection:
         feasible: Judges a pose T_scene_gripper.
         samples: Poses that the predictor is asked for.
         seed: The same seed gives the same selection.
+        workspace: Where the contact point may go, scene frame; a `Predictor` encodes nothing that
+            is too far from it to matter. None for everywhere.
+
+    A `Predictor` encodes the clouds once, however often it is asked.
 
     Attributes:
         proposed: All poses that the predictor proposed or rated.
@@ -61,8 +67,11 @@ class PoseSelection:
         feasible: Callable[[np.ndarray], Verdict],
         samples: int,
         seed: int,
+        workspace: Box | None = None,
     ) -> None:
         self._predictor, self._scene, self._grasp = predictor, scene, grasp
+        self._workspace = workspace
+        self._view: SceneView | None = None
         self._gripper, self._feasible = gripper, feasible
         self._samples, self._seed = samples, seed
         self._refusal = ""
@@ -108,18 +117,32 @@ class PoseSelection:
         try:
             if attempt == 1 and isinstance(self._predictor, RatingPredictor):
                 rng = np.random.default_rng(seed)
-                beside = perturbed(T_scene_good, PERTURBATIONS, self._gripper, rng)
-                answer = self._predictor.rate(beside, self._scene, self._grasp)
+                answer = self._rated(perturbed(T_scene_good, PERTURBATIONS, self._gripper, rng))
             else:
-                answer = self._predictor.sample(
-                    self._scene, self._grasp, n=self._samples, seed=seed
-                )
+                answer = self._sampled(seed)
         except HandfulError as error:
             self._refusal = str(error)
             answer = RankedPoses.nothing(self._gripper)
         self.seconds += time.perf_counter() - start
         check_same_contact(answer.gripper, self._gripper)
         return answer
+
+    def _sampled(self, seed: int) -> RankedPoses:
+        if isinstance(self._predictor, Predictor):
+            return self._looked(self._predictor).sample(self._samples, seed)
+        return self._predictor.sample(self._scene, self._grasp, n=self._samples, seed=seed)
+
+    def _rated(self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]) -> RankedPoses:
+        if isinstance(self._predictor, Predictor):
+            return self._looked(self._predictor).rate(T_scene_gripper)
+        assert isinstance(self._predictor, RatingPredictor)
+        return self._predictor.rate(T_scene_gripper, self._scene, self._grasp)
+
+    def _looked(self, predictor: Predictor) -> SceneView:
+        """The scene, encoded once for all questions."""
+        if self._view is None:
+            self._view = predictor.look(self._scene, self._grasp, self._workspace)
+        return self._view
 
     def _first_feasible(self, numbers: Int[np.ndarray, "poses"]) -> int | None:
         for number in numbers.tolist():

@@ -20,6 +20,7 @@ from .chains import PaperSchedule as PaperSchedule
 from .chains import chain_effective_sample_size as chain_effective_sample_size
 from .lattice import ExhaustiveSampler as ExhaustiveSampler
 from .lattice import ExhaustiveSearch as ExhaustiveSearch
+from .lattice import NothingToSearch as NothingToSearch
 from .lattice import PoseLattice as PoseLattice
 from .lattice import PositionMask as PositionMask
 from .lattice import lattice_log_partition as lattice_log_partition

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from handful.clouds import Box
+from handful.errors import OptionError
 from handful.geometry import rotation_lattice
 from handful.models import MatchEnergy
 from handful.sampling._sampler import Draw, Sampler
 from handful.sampling._samples import distinct_poses
-from handful.sampling._target import Target, require_count, require_positive, useful_match_energy
+from handful.sampling._target import (
+    Energy,
+    Target,
+    require_count,
+    require_positive,
+    useful_match_energy,
+)
 
 from ._dense_lattice import DenseLattice, KeyGrid
-from ._grid import PositionMask
+from ._grid import MAX_CELLS, NothingToSearch, PositionMask, cells_over
 from ._minima import dense_minima, sparse_minima
 from ._refinement import refine
 from ._sparse_lattice import SparseLattice
 
 _CANDIDATES = 1024
 _FINER = math.sqrt(2.0)
+
+PoseMask = Callable[[Tensor], Tensor]
+"""Poses [n, 4, 4] to a mask [n]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +60,8 @@ class ExhaustiveSearch(Sampler):
         mask: Which positions of query points to look at, for example `near_points` of the scene;
             all by default. The search is much faster when the mask leaves few positions.
         time_budget: Seconds for the anytime mode; None for one lattice.
+        allowed: Which poses T_scene_gripper [n, 4, 4] may be answered, as a mask [n]; all by
+            default. It is asked for the minima of the lattice, and for what is answered.
     """
 
     spacing: float = 0.025
@@ -55,6 +70,7 @@ class ExhaustiveSearch(Sampler):
     refine_steps: int = 8
     mask: PositionMask | None = None
     time_budget: float | None = None
+    allowed: PoseMask | None = None
 
     def __post_init__(self) -> None:
         require_positive(spacing=self.spacing)
@@ -72,7 +88,7 @@ class ExhaustiveSearch(Sampler):
         energy = useful_match_energy(target.energy, "ExhaustiveSearch")
         if self.time_budget is None:
             poses, energies = self._level(target, energy, count, generator, math.inf)
-            return self._ended(poses, energies, count, levels=1)
+            return self._ended(target, poses, energies, count, levels=1)
         deadline = time.perf_counter() + self.time_budget
         level = replace(self, spacing=2.0 * self.spacing, rotations=max(1, self.rotations // 8))
         poses, energies, levels = (
@@ -86,14 +102,14 @@ class ExhaustiveSearch(Sampler):
             took = time.perf_counter() - start
             levels += 1
             poses, energies = torch.cat([poses, new_poses]), torch.cat([energies, new_energies])
-            best = level._ended(poses, energies, max(count, self.starts), levels)
+            best = level._ended(target, poses, energies, max(count, self.starts), levels)
             poses, energies = best.centred, best.energies
             left = deadline - time.perf_counter()
             # Finer by √2 in six dimensions is at most eight times the work.
             if 8.0 * took < left:
                 level = level._finer()
             elif took > left:
-                return level._ended(poses, energies, count, levels)
+                return level._ended(target, poses, energies, count, levels)
 
     def _finer(self) -> ExhaustiveSearch:
         return replace(
@@ -109,16 +125,38 @@ class ExhaustiveSearch(Sampler):
         deadline: float,
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
         """Minima of one lattice, refined."""
+        starts, _ = self._starts(target, energy, count, generator)
+        return self._refined(target, starts, deadline)
+
+    def _starts(
+        self, target: Target, energy: MatchEnergy, count: int, generator: torch.Generator
+    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+        """The best distinct minima of one lattice, not refined."""
         minima, energies = self._minima(target, energy, generator)
         if len(minima) == 0:  # The energy is the same everywhere.
             minima = target.uniform(max(count, self.starts), generator)
             energies = target.energies(minima)
-        chosen = distinct_poses(
-            minima, energies, self.resolution, self.spacing, limit=max(count, self.starts)
-        )
+        if self.allowed is not None:
+            fine = self.allowed(target.poses(minima))
+            minima, energies = minima[fine], energies[fine]
+        chosen = self.distinct_starts(minima, energies, count)
+        return minima[chosen], energies[chosen]
+
+    def distinct_starts(
+        self, poses: Float[Tensor, "poses 4 4"], energies: Float[Tensor, "poses"], count: int
+    ) -> Int[Tensor, "starts"]:
+        """Which lattice minima are refined when `count` poses are asked for, best first."""
+        limit = max(count, self.starts)
+        return distinct_poses(poses, energies, self.resolution, self.spacing, limit=limit)
+
+    def _refined(
+        self, target: Target, starts: Float[Tensor, "poses 4 4"], deadline: float
+    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+        if len(starts) == 0:
+            return starts, starts.new_zeros(0)
         return refine(
             target,
-            minima[chosen],
+            starts,
             steps=self.refine_steps,
             angle=0.5 * self.resolution,
             distance=0.5 * self.spacing,
@@ -128,10 +166,28 @@ class ExhaustiveSearch(Sampler):
     def _minima(
         self, target: Target, energy: MatchEnergy, generator: torch.Generator
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
-        """Minima of a sparse lattice if a mask leaves few enough cells, else of a dense one."""
+        """Minima of a sparse lattice if there is a mask, else of a dense one."""
         rotations = rotation_lattice(self.rotations, generator=generator, dtype=target.dtype)
         if self.mask is not None:
-            sparse = SparseLattice.of(target, energy, self.spacing, rotations, generator, self.mask)
+            return self._sparse_minima(target, energy, rotations, generator, self.mask)
+        grid = KeyGrid.of(target, energy, self.spacing, generator, self.mask)
+        target.lattice_poses += grid.inner.size * self.rotations
+        return dense_minima(DenseLattice.of(grid, rotations), _CANDIDATES)
+
+    def _sparse_minima(
+        self,
+        target: Target,
+        energy: MatchEnergy,
+        rotations: Float[Tensor, "rotations 3 3"],
+        generator: torch.Generator,
+        mask: PositionMask,
+    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+        """Minima of a sparse lattice; of two halves of the workspace where one is too large.
+
+        The halves overlap by a cell on each side: a minimum at the cut has its neighbours in one.
+        """
+        if cells_over(target.workspace, self.spacing) <= MAX_CELLS:
+            sparse = SparseLattice.of(target, energy, self.spacing, rotations, generator, mask)
             if sparse is not None:
                 target.lattice_poses += sparse.energies.numel()
                 minima, energies = sparse_minima(sparse, _CANDIDATES)
@@ -139,19 +195,90 @@ class ExhaustiveSearch(Sampler):
                     minima = target.clamped(minima)
                     energies = target.energies(minima)
                 return minima, energies
-        grid = KeyGrid.of(target, energy, self.spacing, generator, self.mask)
-        target.lattice_poses += grid.inner.size * self.rotations
-        return dense_minima(DenseLattice.of(grid, rotations), _CANDIDATES)
+        found = []
+        for box in _halves(target.workspace, self.spacing):
+            half = Target(target.energy, box, tuple(target.reference.tolist()))
+            try:
+                found.append(self._sparse_minima(half, energy, rotations, generator, mask))
+            except NothingToSearch:
+                continue
+            finally:
+                target.lattice_poses += half.lattice_poses
+                target.energy_evaluations += half.energy_evaluations
+        if not found:
+            raise NothingToSearch(
+                f"`mask` leaves no lattice position in {target.workspace.lower}.."
+                f"{target.workspace.upper} m: widen its radius, or move the workspace to where the "
+                "points are."
+            )
+        minima, energies = (torch.cat(part) for part in zip(*found, strict=True))
+        order = energies.argsort(stable=True)[:_CANDIDATES]
+        return minima[order], energies[order]
+
+    def candidates(
+        self, energy: Energy, workspace: Box, count: int, generator: torch.Generator
+    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+        """The first half of `sample`: where refinement would start, and the energies there.
+
+        A scene that does not fit in memory is searched part by part: `candidates` of each part, the
+        best of them all (`distinct_starts`), `refined` in the part that each is in, and the best of
+        those (`distinct`).
+        """
+        useful = useful_match_energy(energy, "ExhaustiveSearch")
+        target = Target(energy, workspace, self.reference)
+        with torch.no_grad():
+            centred, energies = self._starts(target, useful, count, generator)
+        return target.poses(centred), energies
+
+    def refined(
+        self, energy: Energy, workspace: Box, T_scene_gripper: Float[Tensor, "poses 4 4"]
+    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+        """The second half of `sample`: poses moved to their local minima, and the energies there.
+
+        The poses stay in their order, and may be the same.
+        """
+        target = Target(energy, workspace, self.reference)
+        with torch.no_grad():
+            centred, energies = self._refined(target, target.centred(T_scene_gripper), math.inf)
+        return target.poses(centred), energies
+
+    def distinct(
+        self, poses: Float[Tensor, "poses 4 4"], energies: Float[Tensor, "poses"], count: int
+    ) -> Int[Tensor, "kept"]:
+        """The best distinct poses among refined ones, at most `count`, best first."""
+        return distinct_poses(
+            poses, energies, 0.25 * self.resolution, 0.25 * self.spacing, limit=count
+        )
 
     def _ended(
         self,
+        target: Target,
         poses: Float[Tensor, "poses 4 4"],
         energies: Float[Tensor, "poses"],
         count: int,
         levels: int,
     ) -> Draw:
         """The distinct poses among the refined ones."""
-        chosen = distinct_poses(
-            poses, energies, 0.25 * self.resolution, 0.25 * self.spacing, limit=count
-        )
+        if self.allowed is not None:
+            fine = self.allowed(target.poses(poses))
+            poses, energies = poses[fine], energies[fine]
+        chosen = self.distinct(poses, energies, count)
         return Draw(poses[chosen], energies[chosen], levels=levels)
+
+
+def _halves(box: Box, overlap: float) -> tuple[Box, Box]:
+    """A box cut across its longest side, with both halves longer by `overlap` metres."""
+    lower, upper = np.array(box.lower), np.array(box.upper)
+    axis = int((upper - lower).argmax())
+    if upper[axis] - lower[axis] < 4.0 * overlap:
+        raise OptionError(
+            f"a lattice of {lower.tolist()}..{upper.tolist()} m does not fit in memory and cannot "
+            "be cut any more: use fewer rotations."
+        )
+    middle = 0.5 * (lower[axis] + upper[axis])
+    first, second = upper.copy(), lower.copy()
+    first[axis], second[axis] = middle + overlap, middle - overlap
+    return (
+        Box((lower[0], lower[1], lower[2]), (first[0], first[1], first[2])),
+        Box((second[0], second[1], second[2]), (upper[0], upper[1], upper[2])),
+    )

@@ -22,6 +22,16 @@ PositionMask = Callable[[Tensor], Tensor]
 MAX_CELLS = 4_000_000
 
 
+class NothingToSearch(OptionError):
+    """A mask leaves no position of a lattice."""
+
+
+def cells_over(workspace: Box, spacing: float) -> int:
+    """How many cubes `Grid.over` needs at most."""
+    sides = (upper - lower for lower, upper in zip(workspace.lower, workspace.upper, strict=True))
+    return math.prod(math.ceil(side / spacing) + 1 for side in sides)
+
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Cubes of one size that tile a box of space.
@@ -157,10 +167,10 @@ def require_some(cells: int, of: int) -> None:
     """Refuse a mask that is true nowhere on a grid.
 
     Raises:
-        OptionError: It leaves no cell.
+        NothingToSearch: It leaves no cell.
     """
     if cells == 0:
-        raise OptionError(
+        raise NothingToSearch(
             f"`mask` leaves none of {of} lattice positions: widen its radius, or move the "
             "workspace to where the points are."
         )
