@@ -545,7 +545,8 @@ def test_every_step_of_a_task_in_the_table_of_variations_is_a_step_of_the_task()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["bottle", "tidy"])
-def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path, task):
+def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path, task, monkeypatch):
+    monkeypatch.setattr(demo_commands, "DEMONSTRATIONS", 2)  # ten take minutes, and prove no more
     words = ("demo", "--task", task, "--out", tmp_path, "--steps", 2, "--episodes", 1)
     first = run(*words, "--workers", 1)
     assert first.exit_code == 0, first.output
