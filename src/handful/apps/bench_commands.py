@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from handful._files import atomic_write_text
+from handful.apps._progress import told_progress
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -193,24 +194,7 @@ def run_with_progress(
 @contextmanager
 def _progress(task: str, total: int) -> Iterator[Callable[[EpisodeRecord, int, int], None]]:
     """A bar with successes so far and the time left."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[told]}"),
-    )
-    with Progress(*columns, console=console) as bar:
+    with told_progress(console) as bar:
         line = bar.add_task(task, total=total, told="")
         good = bad = 0
 

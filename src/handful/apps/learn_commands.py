@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from handful._files import atomic_write_text
 from handful.apps._pictures import check_picture_name, write_picture
+from handful.apps._progress import told_progress
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -162,24 +163,7 @@ def _training_bars(
     steps: Sequence[str], shown: bool
 ) -> Iterator[Callable[[str, StepReport], None]]:
     """A progress bar for the training of each step; yields what to tell."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[told]}"),
-    )
-    with Progress(*columns, console=console, disable=not shown) as bars:
+    with told_progress(console, shown) as bars:
         lines = {step: bars.add_task(escape(step), total=None, told="", start=False)
                  for step in steps}  # fmt: skip
 
