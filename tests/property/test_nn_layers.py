@@ -71,7 +71,8 @@ class FieldOfPoints(nn.Module):
         self.layer = TensorFieldLayer(degree, CHANNELS, types)
 
     def forward(self, features: Tensor, points: Tensor, where: Tensor) -> Tensor:
-        return self.layer(self.layer.point_matrices(features), queries_to(points, where))
+        matrices = self.layer.point_matrices(features, self.layer.kernel())
+        return self.layer(matrices, queries_to(points, where))
 
 
 # --- point-wise layers --------------------------------------------------------------------------
@@ -335,6 +336,41 @@ def test_gradients_of_weights_and_features_are_right():
     assert torch.autograd.gradcheck(lambda f: layer(f, edges), (features,), atol=1e-6)
 
 
+@pytest.mark.parametrize("channels", [(3, 2, 1), (2,)])
+def test_both_orders_of_the_sum_give_one_field_with_the_same_derivatives(channels):
+    torch.manual_seed(0)
+    layer = TensorFieldLayer(2, CHANNELS, Types(channels)).double()
+    points = random_points(8)
+    features = random_features(8, 2, torch.float64).requires_grad_()
+    nowhere = torch.full((1, 3), 50.0, dtype=torch.float64)
+    where = torch.cat([random_points(5, seed=3), nowhere, points[:1]]).requires_grad_()
+    edges, kernel = queries_to(points, where), layer.kernel()
+    many = layer(layer.point_matrices(features, kernel), edges)
+    few = layer.at_few(features, kernel, edges)
+    assert_equal_up_to_rounding(few, many)
+    inputs = (features, where, *layer.parameters())
+    slopes = []
+    for values in (many, few):
+        (slope,) = torch.autograd.grad(values.square().sum(), where, create_graph=True)
+        slopes.append(torch.autograd.grad(slope.sin().sum() + values.sum(), inputs,
+                                          allow_unused=True, retain_graph=True))  # fmt: skip
+    for by_many, by_few in zip(*slopes, strict=True):
+        assert (by_many is None) == (by_few is None)
+        if by_many is not None:
+            torch.testing.assert_close(by_few, by_many, rtol=1e-9, atol=1e-9)
+
+
+def test_few_positions_without_any_neighbour_see_the_vacuum():
+    torch.manual_seed(0)
+    layer = TensorFieldLayer(1, CHANNELS, Types((2, 1))).double()
+    points, where = random_points(4), torch.full((2, 3), 50.0, dtype=torch.float64)
+    features = random_features(4, 1, torch.float64)
+    kernel = layer.kernel()
+    edges = queries_to(points, where)
+    many = layer(layer.point_matrices(features, kernel), edges)
+    assert_equal_up_to_rounding(layer.at_few(features, kernel, edges), many)
+
+
 # --- pieces -------------------------------------------------------------------------------------
 
 
@@ -459,7 +495,9 @@ def test_type_3_of_a_field_needs_more_than_scalars_where_harmonics_end_at_2(harm
     features = random_features(40, 1, torch.float64)
 
     def type_3(features: Tensor) -> Tensor:
-        return layer(layer.point_matrices(features), queries_to(points, where))[:, -7:]
+        return layer(layer.point_matrices(features, layer.kernel()), queries_to(points, where))[
+            :, -7:
+        ]
 
     scalars = features.clone()
     scalars[:, 1:] = 0.0

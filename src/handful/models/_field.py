@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -15,6 +16,8 @@ from handful.nn import MAX_DEGREE, EdgeGeometry, TensorFieldLayer, TransformerLa
 
 POSITIONS_AT_ONCE = 2048
 """Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
+FEW_POSITIONS = 384
+"""Up to so many positions are evaluated without a matrix for each point of the cloud."""
 
 
 @dataclass(frozen=True)
@@ -125,40 +128,73 @@ class FieldHead(nn.Module):
         self._layer = TensorFieldLayer(config.degree, config.channels, types)
 
     def prepare(self, encoded: EncodedCloud) -> Field:
-        """The field of one cloud, with all that does not depend on positions computed."""
-        return Field(self, encoded, self._layer.point_matrices(encoded.features))
+        """The field of one cloud; what does not depend on positions is computed once, on demand."""
+        return Field(self, encoded, torch.is_grad_enabled())
 
-    def evaluate(
-        self,
-        encoded: EncodedCloud,
-        matrices: Float[Tensor, "points basis dim"],
-        positions: Float[Tensor, "positions 3"],
-    ) -> Float[Tensor, "positions dim"]:
-        """Values of the field at positions; see `Field`."""
+    def kernel(self) -> Float[Tensor, "inputs basis_dim"]:
+        """The last layer's weights as one matrix."""
+        return self._layer.kernel()
+
+    def point_matrices(
+        self, encoded: EncodedCloud, kernel: Float[Tensor, "inputs basis_dim"]
+    ) -> Float[Tensor, "points basis dim"]:
+        """What many positions need for each point."""
+        return self._layer.point_matrices(encoded.features, kernel)
+
+    def edges(self, encoded: EncodedCloud, positions: Float[Tensor, "positions 3"]) -> EdgeGeometry:
+        """From the points of a cloud to positions."""
         found = encoded.index.around(positions.detach().cpu().numpy(), self._radius)
-        edges = _geometry(found, positions, encoded.points, self._radius)
+        return _geometry(found, positions, encoded.points, self._radius)
+
+    def at_many(
+        self, matrices: Float[Tensor, "points basis dim"], edges: EdgeGeometry
+    ) -> Float[Tensor, "positions dim"]:
+        """Values of the field at the targets of edges, from `point_matrices`."""
         return self._layer(matrices, edges)
 
+    def at_few(
+        self,
+        encoded: EncodedCloud,
+        kernel: Float[Tensor, "inputs basis_dim"],
+        edges: EdgeGeometry,
+    ) -> Float[Tensor, "positions dim"]:
+        """The same values from the features of the points."""
+        return self._layer.at_few(encoded.features, kernel, edges)
 
-@dataclass(frozen=True, eq=False)
+
 class Field:
     """The field of one encoded cloud: call it with positions to get values.
 
-    Attributes:
+    Args:
         head: The last layer.
         encoded: The cloud.
-        matrices: What the last layer has prepared for each point.
+        differentiable: Whether gradients go to the features of the points and to the weights.
     """
 
-    head: FieldHead
-    encoded: EncodedCloud
-    matrices: Float[Tensor, "points basis dim"]
+    def __init__(self, head: FieldHead, encoded: EncodedCloud, differentiable: bool) -> None:
+        self.head, self.encoded = head, encoded
+        self._differentiable = differentiable
 
     def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
         """Values at positions in metres, differentiable with respect to them."""
-        parts = positions.split(POSITIONS_AT_ONCE)
-        values = [self.head.evaluate(self.encoded, self.matrices, part) for part in parts]
-        return torch.cat(values)
+        if len(positions) <= FEW_POSITIONS:
+            edges = self.head.edges(self.encoded, positions)
+            return self.head.at_few(self.encoded, self._kernel, edges)
+        parts = [
+            self.head.at_many(self._matrices, self.head.edges(self.encoded, part))
+            for part in positions.split(POSITIONS_AT_ONCE)
+        ]
+        return torch.cat(parts)
+
+    @cached_property
+    def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:
+        with torch.set_grad_enabled(self._differentiable):
+            return self.head.kernel()
+
+    @cached_property
+    def _matrices(self) -> Float[Tensor, "points basis dim"]:
+        with torch.set_grad_enabled(self._differentiable):
+            return self.head.point_matrices(self.encoded, self._kernel)
 
     def gradient(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim 3"]:
         """Derivatives of the values with respect to x, y and z, per metre.

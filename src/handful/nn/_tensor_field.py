@@ -6,7 +6,9 @@ Expanding the radial functions in a fixed basis g_b makes it linear in what is k
     sum_j W(x - x_j) f_j = sum_j sum_{b, J, k} g_b(|x - x_j|) Y_Jk(x - x_j) M_j[b J k],
 
 with a matrix M_j for each point, computed once for a cloud. A position then costs one small matrix
-product for each point near it. With solid harmonics (polynomials of the offset) and g_b polynomials
+product for each point near it. M_j is linear in f_j, too: M_j = K f_j with one kernel matrix K. A few
+positions are cheaper the other way round, sum_j g_b Y_Jk f_j first and K last, for then no M_j is
+needed. The two orders give the same field (`forward` and `at_few`). With solid harmonics (polynomials of the offset) and g_b polynomials
 of the squared distance times a smooth cut-off, the field is twice continuously differentiable
 everywhere, at the points themselves too.
 
@@ -92,14 +94,15 @@ class TensorFieldLayer(nn.Module):
     # --- once for a cloud ----------------------------------------------------------------------
 
     def point_matrices(
-        self, features: Float[Tensor, "points in_components channels"]
+        self,
+        features: Float[Tensor, "points in_components channels"],
+        kernel: Float[Tensor, "inputs basis_dim"],
     ) -> Float[Tensor, "points basis dim"]:
         """M_j of every point; rows are radial functions times harmonics."""
-        flat = features.flatten(1)
-        return (flat @ self._kernel()).unflatten(1, (-1, self.types.dim))
+        return (features.flatten(1) @ kernel).unflatten(1, (-1, self.types.dim))
 
-    def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:
-        """Weights and coupling coefficients as one matrix from features to M_j."""
+    def kernel(self) -> Float[Tensor, "inputs basis_dim"]:
+        """Weights and coupling coefficients as one matrix K from features to M_j."""
         sizes = degree_sizes(self._in_degree)
         kernel: list[list[list[Any]]] = [
             [[0.0 for _ in self.types.channels] for _ in range(self._max_harmonic + 1)]
@@ -134,7 +137,7 @@ class TensorFieldLayer(nn.Module):
     def forward(
         self, matrices: Float[Tensor, "points basis dim"], edges: EdgeGeometry
     ) -> Float[Tensor, "positions dim"]:
-        """Values at the targets of the edges.
+        """Values at the targets of the edges: for many positions.
 
         Args:
             matrices: `point_matrices` of the edges' sources.
@@ -142,6 +145,42 @@ class TensorFieldLayer(nn.Module):
         """
         cutoff = smooth_cutoff(edges.length)
         total = self._sum(matrices, edges, self._basis(edges, cutoff))
+        return self._mean(total, edges, cutoff)
+
+    def at_few(
+        self,
+        features: Float[Tensor, "points in_components channels"],
+        kernel: Float[Tensor, "inputs basis_dim"],
+        edges: EdgeGeometry,
+    ) -> Float[Tensor, "positions dim"]:
+        """The values of `forward` for few positions, without a matrix for each point.
+
+        Args:
+            features: Of the edges' sources.
+            kernel: From `kernel`.
+            edges: From points to positions.
+        """
+        cutoff = smooth_cutoff(edges.length)
+        basis = self._basis(edges, cutoff)
+        counts = torch.bincount(edges.target, minlength=edges.targets)
+        most = max(int(counts.max()), 1) if edges.targets else 1
+        first = counts.cumsum(0) - counts
+        place = torch.arange(len(edges.target)) - first.index_select(0, edges.target)
+        place = place + edges.target * most
+        source = edges.source.new_zeros(edges.targets * most).index_copy(0, place, edges.source)
+        padded = basis.new_zeros(edges.targets * most, basis.shape[1]).index_copy(0, place, basis)
+        near = features.flatten(1).index_select(0, source).unflatten(0, (-1, most))
+        summed = torch.bmm(near.mT, padded.unflatten(0, (-1, most)))
+        total = summed.flatten(1) @ kernel.view(-1, self.types.dim)
+        return self._mean(total, edges, cutoff)
+
+    def _mean(
+        self,
+        total: Float[Tensor, "positions dim"],
+        edges: EdgeGeometry,
+        cutoff: Float[Tensor, "edges"],
+    ) -> Float[Tensor, "positions dim"]:
+        """The weighted mean with the vacuum's term, and the head."""
         weight = cutoff.new_zeros(edges.targets).index_add(0, edges.target, cutoff)
         scalars, rest = total.split([self.types.channels[0], total.shape[1] - len(self._vacuum)], 1)
         mean = torch.cat([scalars + self._vacuum, rest], dim=1)
