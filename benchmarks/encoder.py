@@ -64,10 +64,7 @@ class E3nnTransformerLayer(TransformerLayer):
         messages = torch.cat(
             [b.unflatten(1, (channels, -1)).transpose(1, 2) for b in blocks], dim=1
         )
-        weights = self._attention(features, keys, edges)
-        weighted = messages.unflatten(2, (self._heads, -1)) * weights[:, None, :, None]
-        summed = messages.new_zeros(edges.targets, *messages.shape[1:])
-        return summed.index_add(0, edges.target, weighted.flatten(2))
+        return self._weighted_mean(messages, self._strength(features, keys, edges), edges)
 
 
 def encoder(layer: type[TransformerLayer], config: EncoderConfig) -> nn.ModuleList:

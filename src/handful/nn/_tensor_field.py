@@ -6,10 +6,10 @@ Expanding the radial functions in a fixed basis g_b makes it linear in what is k
     sum_j W(x - x_j) f_j = sum_j sum_{b, J, k} g_b(|x - x_j|) Y_Jk(x - x_j) M_j[b J k],
 
 with a matrix M_j for each point, computed once for a cloud. A position then costs one small matrix
-product for each point near it. M_j is linear in f_j, too: M_j = K f_j with one kernel matrix K. A few
-positions are cheaper the other way round, sum_j g_b Y_Jk f_j first and K last, for then no M_j is
-needed. The two orders give the same field (`forward` and `at_few`). With solid harmonics (polynomials of the offset) and g_b polynomials
-of the squared distance times a smooth cut-off, the field is twice continuously differentiable
+product for each point near it. M_j is linear in f_j, too: M_j = K f_j with one kernel matrix K. A
+few positions are cheaper the other way round, sum_j g_b Y_Jk f_j first and K last, for then no M_j
+is needed (`at_few`). With solid harmonics (polynomials of the offset) and g_b polynomials of the
+squared distance times a smooth cut-off, the field is twice continuously differentiable
 everywhere, at the points themselves too.
 
 Harmonics of a higher degree than `max_harmonic` are left out, where eq. tfn has all J from |l' - l|
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from handful.geometry import coupling_coefficients, spherical_harmonics
 from handful.nn._frames import EdgeGeometry
-from handful.nn._layout import degree_sizes
+from handful.nn._layout import component_count
 from handful.nn._radial import bernstein_basis, smooth_cutoff
 from handful.nn._segments import segment_matmul
 from handful.nn._types import Types
@@ -103,34 +103,26 @@ class TensorFieldLayer(nn.Module):
 
     def kernel(self) -> Float[Tensor, "inputs basis_dim"]:
         """Weights and coupling coefficients as one matrix K from features to M_j."""
-        sizes = degree_sizes(self._in_degree)
-        kernel: list[list[list[Any]]] = [
-            [[0.0 for _ in self.types.channels] for _ in range(self._max_harmonic + 1)]
-            for _ in sizes
-        ]
-        for path, weight in zip(self._paths, self._weights, strict=True):
-            coupling = coupling_coefficients(path.in_degree, path.harmonic, path.out_degree)
-            scaled = coupling.to(weight) * (2 * path.out_degree + 1) ** 0.5
-            block = torch.einsum("mkn,bco->mcbkno", scaled, weight)
-            kernel[path.in_degree][path.harmonic][path.out_degree] += block
-        by_input = []
-        for degree, size in enumerate(sizes):
-            by_harmonic = []
-            for harmonic in range(self._max_harmonic + 1):
-                blocks = [
-                    self._dense(kernel[degree][harmonic][out], size, harmonic, out)
-                    for out in range(len(self.types.channels))
-                ]
-                by_harmonic.append(torch.cat(blocks, dim=-1))
-            by_input.append(torch.cat(by_harmonic, dim=3).flatten(2).flatten(0, 1))
-        return torch.cat(by_input, dim=0)
+        components, orders = component_count(self._in_degree), component_count(self._max_harmonic)
+        blocks = []
+        for degree, count in enumerate(self.types.channels):
+            if count == 0:
+                continue
+            ways = [
+                weight.flatten()
+                for path, weight in zip(self._paths, self._weights, strict=True)
+                if path.out_degree == degree
+            ]
+            couplings = self._couplings(degree).to(ways[0])
+            shape = (components, orders, 2 * degree + 1, self._radial_basis, self._channels, count)
+            block = (couplings @ torch.stack(ways)).view(shape)
+            blocks.append(block.permute(0, 4, 3, 1, 2, 5).flatten(4))
+        return torch.cat(blocks, dim=-1).flatten(2).flatten(0, 1)
 
-    def _dense(self, block: Any, size: int, harmonic: int, degree: int) -> Tensor:
-        """The block [m, c, b, k, out], zero where the degrees do not couple."""
-        shape = (size, self._channels, self._radial_basis, 2 * harmonic + 1)
-        if isinstance(block, float):
-            return self._vacuum.new_zeros(*shape, self.types.sizes[degree])
-        return block.flatten(4)
+    def _couplings(self, degree: int) -> Float[Tensor, "entries paths"]:
+        """Coupling coefficients [components, harmonics, orders] of each path to a degree, flat."""
+        paths = tuple(path for path in self._paths if path.out_degree == degree)
+        return _coupling_columns(self._in_degree, self._max_harmonic, degree, paths)
 
     # --- for each position ---------------------------------------------------------------------
 
@@ -235,6 +227,22 @@ def _paths(max_harmonic: int, in_degree: int, types: Types) -> list[_Path]:
         for out, count in enumerate(types.channels)
         if count > 0 and abs(harmonic - degree) <= out <= harmonic + degree
     ]
+
+
+@lru_cache(maxsize=64)
+def _coupling_columns(
+    in_degree: int, max_harmonic: int, out_degree: int, paths: tuple[_Path, ...]
+) -> Float[Tensor, "entries paths"]:
+    """For each path to `out_degree` its coupling coefficients [components, harmonics, orders]."""
+    shape = (component_count(in_degree), component_count(max_harmonic), 2 * out_degree + 1)
+    with torch.inference_mode(False):
+        columns = torch.zeros(*shape, len(paths), dtype=torch.float64)
+        for number, (harmonic, degree) in enumerate((p.harmonic, p.in_degree) for p in paths):
+            coupling = coupling_coefficients(degree, harmonic, out_degree)
+            rows = slice(degree**2, (degree + 1) ** 2)
+            inner = slice(harmonic**2, (harmonic + 1) ** 2)
+            columns[rows, inner, :, number] = coupling * (2 * out_degree + 1) ** 0.5
+        return columns.flatten(0, 2)
 
 
 def _segment_bounds(sorted_source: Tensor) -> list[tuple[int, int, int]]:

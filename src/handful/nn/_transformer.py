@@ -51,7 +51,7 @@ class TransformerLayer(nn.Module):
         if channels % heads:
             raise OptionError(f"{channels} channels cannot be shared out to {heads} heads.")
         self.degree, self._in_degree = degree, in_degree
-        self._heads, self._key_channels = heads, key_channels
+        self._heads, self._key_channels, self._channels = heads, key_channels, channels
         self._norm = EquivariantNorm(in_degree, channels)
         self._queries = nn.Linear(channels, heads * key_channels)
         self._convolution = EdgeConvolution(
@@ -82,28 +82,40 @@ class TransformerLayer(nn.Module):
         order = convolution.max_order
         inward = edges.alignment(self._in_degree, order)
         messages, keys = convolution(features.index_select(0, edges.source), edges, inward)
-        weights = self._attention(features, keys, edges)
-        per_head = messages.unflatten(2, (self._heads, -1)) * weights[:, None, :, None]
         same = self._in_degree == self.degree
         outward = inward if same else edges.alignment(self.degree, order)
-        turned = torch.bmm(outward.transpose(1, 2), per_head.flatten(2))
-        summed = turned.new_zeros(edges.targets, *turned.shape[1:])
-        return summed.index_add(0, edges.target, turned)
+        turned = torch.bmm(outward.transpose(1, 2), messages)
+        return self._weighted_mean(turned, self._strength(features, keys, edges), edges)
 
-    def _attention(
+    def _weighted_mean(
+        self,
+        messages: Float[Tensor, "edges components channels"],
+        strength: Float[Tensor, "edges heads"],
+        edges: EdgeGeometry,
+    ) -> Float[Tensor, "points components channels"]:
+        """The sum of alpha_ij times the messages; the denominator is applied to the sum."""
+        weighted = messages * self._by_channel(strength)
+        summed = weighted.new_zeros(edges.targets, *weighted.shape[1:])
+        total = strength.new_ones(edges.targets, self._heads)
+        total = total.index_add(0, edges.target, strength)
+        return summed.index_add(0, edges.target, weighted) / self._by_channel(total)
+
+    def _strength(
         self,
         features: Float[Tensor, "points in_components channels"],
         keys: Float[Tensor, "edges keys"],
         edges: EdgeGeometry,
     ) -> Float[Tensor, "edges heads"]:
-        """Weight alpha of each edge and head."""
+        """The numerator c_ij exp(q_i . k_ij) of the weight alpha of each edge and head."""
         queries = self._queries(features[:, 0]).index_select(0, edges.target)
         product = (queries * keys).unflatten(1, (self._heads, self._key_channels)).sum(-1)
         logits = LOGIT_LIMIT * torch.tanh(product / (LOGIT_LIMIT * self._key_channels**0.5))
-        strength = logits.exp() * smooth_cutoff(edges.length)[:, None]
-        total = strength.new_ones(edges.targets, self._heads)
-        total = total.index_add(0, edges.target, strength)
-        return strength / total.index_select(0, edges.target)
+        return logits.exp() * smooth_cutoff(edges.length)[:, None]
+
+    def _by_channel(self, by_head: Float[Tensor, "rows heads"]) -> Float[Tensor, "rows 1 channels"]:
+        """Numbers of the heads, repeated for the channels that each head has."""
+        share = self._channels // self._heads
+        return by_head.repeat_interleave(share, dim=1)[:, None, :]
 
 
 def _padded(
