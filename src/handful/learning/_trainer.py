@@ -13,6 +13,7 @@ from torch import Tensor, distributed, nn
 
 from handful.demos import Step
 from handful.errors import HandfulError, OptionError
+from handful.learning._adam import Adam
 from handful.learning._objectives import Loss
 from handful.learning._schedule import Schedule
 from handful.models import EdfModel
@@ -108,7 +109,7 @@ class Trainer:
         self.model, self.config = model, config
         self._objective, self._steps = objective, steps
         self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._optimizer = torch.optim.Adam(self._parameters, lr=config.schedule.peak)
+        self._optimizer = Adam(self._parameters)
         self._average = [p.detach().clone() for p in self._parameters]
         self.done, self.skipped, self._bad_in_a_row = 0, 0, 0
 
@@ -137,9 +138,7 @@ class Trainer:
 
     def _step(self) -> StepReport:
         config = self.config
-        for group in self._optimizer.param_groups:
-            group["lr"] = config.schedule.rate(self.done, config.steps)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad()
         losses = []
         for place, index in enumerate(self._chosen()):
             if place % processes() != rank():
@@ -209,7 +208,7 @@ class Trainer:
                 )
             return
         self._bad_in_a_row = 0
-        self._optimizer.step()
+        self._optimizer.step(self.config.schedule.rate(self.done, self.config.steps))
         # The average forgets its beginning as fast as it can while it is young.
         decay = min(self.config.averaging, (1 + self.done) / (10 + self.done))
         with torch.no_grad():
@@ -223,10 +222,10 @@ class Trainer:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         counts = torch.tensor([self.done, self.skipped, self._bad_in_a_row])
         tensors["trainer.counts"] = counts
-        for index, parameter in enumerate(self._parameters):
-            tensors[f"average.{index}"] = self._average[index]
-            for name, value in self._optimizer.state.get(parameter, {}).items():
-                tensors[f"optimizer.{index}.{name}"] = torch.as_tensor(value)
+        for index, average in enumerate(self._average):
+            tensors[f"average.{index}"] = average
+        for name, value in self._optimizer.state().items():
+            tensors[f"optimizer.{name}"] = value
         return {name: value.detach().clone() for name, value in tensors.items()}
 
     def resume(self, tensors: dict[str, Tensor]) -> None:
@@ -235,12 +234,11 @@ class Trainer:
         weights = {n[len(prefix) :]: v for n, v in tensors.items() if n.startswith(prefix)}
         self.model.load_state_dict(weights)
         self.done, self.skipped, self._bad_in_a_row = tensors["trainer.counts"].tolist()
-        for index, parameter in enumerate(self._parameters):
-            self._average[index] = tensors[f"average.{index}"].clone()
-            start = f"optimizer.{index}."
-            state = {n[len(start) :]: v.clone() for n, v in tensors.items() if n.startswith(start)}
-            if state:
-                self._optimizer.state[parameter] = state
+        self._average = [tensors[f"average.{n}"].clone() for n in range(len(self._parameters))]
+        start = "optimizer."
+        self._optimizer.resume(
+            {n[len(start) :]: value for n, value in tensors.items() if n.startswith(start)}
+        )
 
 
 def _in_group() -> bool:
