@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -60,9 +60,14 @@ def train_side_by_side(
     options = {"resume": resume, "overwrite": overwrite}
     try:
         while waiting or running:
-            while waiting and len(running) < at_once:
-                connection, process = _started(demos, waiting.pop(0), Path(folder), options)
-                running[connection] = process
+            new = [
+                _started(waiting.pop(0), Path(folder), options)
+                for _ in range(min(len(waiting), at_once - len(running)))
+            ]
+            running.update(new)
+            for connection, _ in new:  # when all have started: each loads its libraries first
+                with suppress(BrokenPipeError, ConnectionResetError):  # `_heard` says why
+                    connection.send(demos)
             ready = wait(list(running))
             for connection in [one for one in running if one in ready]:
                 if not _heard(connection, report):
@@ -73,11 +78,12 @@ def train_side_by_side(
 
 
 def _started(
-    demos: DemoSet, recipe: Recipe, folder: Path, options: dict[str, bool]
+    recipe: Recipe, folder: Path, options: dict[str, bool]
 ) -> tuple[Connection, BaseProcess]:
+    """A process that waits for demonstrations, and the connection with it."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_train, args=(theirs, demos, recipe, folder, options))
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_train, args=(theirs, recipe, folder, options))
     with _one_thread_for_children():
         process.start()
     theirs.close()
@@ -139,10 +145,11 @@ def _one_thread_for_children() -> Iterator[None]:
 # --- in the process ----------------------------------------------------------------------------
 
 
-def _train(
-    connection: Connection, demos: DemoSet, recipe: Recipe, folder: Path, options: dict[str, Any]
-) -> None:
-    """What a process does. It ends with its parent, and an interrupt leaves a checkpoint."""
+def _train(connection: Connection, recipe: Recipe, folder: Path, options: dict[str, Any]) -> None:
+    """What a process does with the demonstrations that it is sent.
+
+    It ends with its parent, and an interrupt leaves a checkpoint.
+    """
     import torch
 
     from handful.nn import keep_freed_memory
@@ -158,10 +165,11 @@ def _train(
         connection.send((recipe.step.name, step))
 
     try:
+        demos: DemoSet = connection.recv()
         train_in_folder(demos, recipe, folder, report=report, **options)
     except HandfulError as error:
         connection.send(str(error))
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, BrokenPipeError, EOFError):
         pass
     finally:
         connection.close()
