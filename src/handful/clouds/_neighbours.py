@@ -52,9 +52,16 @@ class NeighbourIndex:
         found = cKDTree(queries).sparse_distance_matrix(self._tree, radius, output_type="ndarray")
         return _sorted_edges(found["i"], found["j"], self._count)
 
-    def distance(self, queries: Float[np.ndarray, "queries 3"]) -> Float[np.ndarray, "queries"]:
-        """Distance from each query to the nearest point."""
-        return self._tree.query(queries)[0]
+    def distance(
+        self, queries: Float[np.ndarray, "queries 3"], at_most: float = np.inf
+    ) -> Float[np.ndarray, "queries"]:
+        """Distance from each query to the nearest point.
+
+        Args:
+            queries: Where to look from [queries, 3].
+            at_most: Distances from this on come out as infinite, and cost next to nothing.
+        """
+        return self._tree.query(queries, distance_upper_bound=at_most)[0]
 
 
 def radius_graph(points: Float[np.ndarray, "points 3"], radius: float) -> Edges:

@@ -7,6 +7,7 @@ step. Angles are in radians, lengths in metres.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -101,11 +102,20 @@ def perturb_poses(
     moved = poses.copy()
     if angle > 0:
         generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
-        noise = IsotropicGaussianSO3(angle**2 / 2.0)
-        turns = noise.sample(len(poses), generator=generator, dtype=torch.float64).numpy()
+        turns = (
+            _rotation_noise(angle)
+            .sample(len(poses), generator=generator, dtype=torch.float64)
+            .numpy()
+        )
         moved[:, :3, :3] = poses[:, :3, :3] @ turns
     moved[:, :3, 3] += rng.normal(0.0, 1.0, (len(poses), 3)) * distance
     return moved
+
+
+@lru_cache(maxsize=16)
+def _rotation_noise(angle: float) -> IsotropicGaussianSO3:
+    """The distribution with `angle` as the standard deviation of each axis; its table is kept."""
+    return IsotropicGaussianSO3(angle**2 / 2.0)
 
 
 def jitter_points(cloud: PointCloud, std: float, rng: np.random.Generator) -> PointCloud:

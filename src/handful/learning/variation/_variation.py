@@ -18,6 +18,8 @@ from handful.learning.variation._visibility import some_sides
 
 _TOUCHING = 50
 """Points of the held object that come nearest to the scene: where the task happens."""
+_NEAR = 0.03
+"""Metres: if as many points are nearer than this to the scene, the others need not be measured."""
 
 
 @dataclass(frozen=True)
@@ -78,5 +80,8 @@ def focus_of(step: Step, contact: Float[np.ndarray, "3"]) -> Float[np.ndarray, "
     if step.grasp is None:
         raise DemoError(f"step {step.name!r} has no grasp cloud: record what the gripper holds.")
     moved = step.grasp.transformed(target).points
-    distance = NeighbourIndex(step.scene.points).distance(moved)
+    index = NeighbourIndex(step.scene.points)
+    distance = index.distance(moved, at_most=_NEAR)
+    if np.isfinite(distance).sum() < _TOUCHING:
+        distance = index.distance(moved)
     return moved[np.argsort(distance)[:_TOUCHING]].mean(axis=0).astype(np.float64)
