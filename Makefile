@@ -21,6 +21,8 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup
 demo: $(STAMP) ## ten simulated demonstrations, training, 20 unseen episodes, a report
 	$(RUN)/handful demo --out out/demo
 
+# Tests start many Python processes: each would compile handful anew if compiled files were not kept.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) lint ## lint, format check, type check and every test
 	$(RUN)/pytest -n $(JOBS) --dist worksteal
 

@@ -17,6 +17,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from order import long_first
+
 torch.set_num_threads(1)
 settings.register_profile(
     "handful",
@@ -26,6 +28,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("handful")
+
+SLOW = 10.0
+"""Seconds that a test marked `slow` takes if the mark does not say."""
+
+
+@pytest.hookimpl(trylast=True)  # when options like -k have left tests out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests come first when several processes share the tests (`order.py`)."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        items[:] = long_first(items, [_seconds(item) for item in items], processes)
+
+
+def _seconds(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("slow")
+    return 0.0 if mark is None else float(mark.kwargs.get("seconds", SLOW))
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -1,5 +1,7 @@
 """Trainings that take a second: they learn next to nothing, and everything else works."""
 
+from dataclasses import replace
+
 from handful.demos import Action, TaskStep
 from handful.learning import (
     GraspQueryObjective,
@@ -30,3 +32,15 @@ def small_recipe(name: str, action: Action, steps: int = 4, seed: int = 0) -> Re
         model = ModelConfig(SMALL, (4, 2), learned=LearnedQueryConfig((CONTACT,)))
         objective = LearnedQueryObjective(CONTACT, lattice, variation)
     return Recipe(TaskStep(name, action), model, objective, training, THIN, COARSE)
+
+
+def smaller(recipe: Recipe) -> Recipe:
+    """A recipe with the same step, variation and training, and all that costs time made small.
+
+    The network is tiny; the lattices of training and search are coarse, and clouds thin.
+    """
+    encoder = replace(SMALL, use_colors=recipe.model.encoder.use_colors)
+    grasp = recipe.model.grasp and replace(recipe.model.grasp, encoder=encoder, count=5, steps=2)
+    model = replace(recipe.model, encoder=encoder, descriptor=(4, 2), grasp=grasp)
+    objective = replace(recipe.objective, negatives=LatticeNegatives(0.05, 24))
+    return replace(recipe, model=model, objective=objective, preparation=THIN, search=COARSE)

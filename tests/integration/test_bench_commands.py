@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 pytest.importorskip("mujoco")
 
+from handful import learning
 from handful.apps import bench_commands, demo_commands, learn_commands
 from handful.bench import (
     BenchError,
@@ -51,6 +53,7 @@ from handful.sim import (
     SIMULATED,
     Episode,
     Setup,
+    _film,
     collect_demos,
     oracle_pose,
     oracle_predictors,
@@ -58,6 +61,7 @@ from handful.sim import (
 )
 from handful.sim.tasks import BottleOnTray, BowlOnTray, MugOnHanger
 from samples import small_demos
+from small_training import smaller
 
 LONG = gripper_named("simulated-long")
 TIDY = ("pick mug", "hang mug", "pick bowl", "place bowl")
@@ -280,6 +284,7 @@ def test_a_failure_in_the_last_of_four_steps_has_a_sheet_with_all_of_them(tmp_pa
 
 @pytest.mark.slow
 def test_a_failure_can_be_filmed_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_film, "SIZE", (320, 240))
     monkeypatch.setattr(BottleOnTray, "well_placed", lambda self, world: Verdict(False, "askew"))
     run_bench(plan(tmp_path, seeds=range(2_100, 2_101), videos=True))
     (film,) = (tmp_path / "bench" / "failures").iterdir()
@@ -332,17 +337,17 @@ def test_two_processes_give_the_same_episodes_and_leave_the_environment(tmp_path
     assert "OMP_NUM_THREADS" not in os.environ
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_a_ray_cluster_gives_the_same_table(tmp_path):
     pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    here = run_bench(plan(tmp_path / "here", seeds=range(2_100, 2_104)))
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    here = run_bench(plan(tmp_path / "here"))
+    head = {"num_cpus": 1, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         cluster.add_node(num_cpus=1)
-        executor = Executor(ray=cluster.address)
-        there = run_bench(plan(tmp_path / "there", seeds=range(2_100, 2_104)), executor)
+        there = run_bench(plan(tmp_path / "there"), Executor(ray=cluster.address))
     finally:
         cluster.shutdown()
     assert without_times(here) == without_times(there)
@@ -365,12 +370,28 @@ def demos():
 
 @pytest.fixture(scope="module")
 def trained(demos, tmp_path_factory):
-    """A run whose models were trained for one step: they know nothing, and they work."""
+    """A run whose models are small and were trained for one step: they know nothing, and work."""
     folder = tmp_path_factory.mktemp("run")
     for name in demos.task.names:
-        train_in_folder(demos, recipe_for(demos, name, steps=1), folder)
+        train_in_folder(demos, smaller(recipe_for(demos, name, steps=1)), folder)
     RunFolder(folder).note(demonstrations={"folder": "my demos", "count": 1})
     return folder
+
+
+@pytest.fixture
+def small_trainings(monkeypatch):
+    """Commands train small models, and in this process: others take seconds to start."""
+
+    def small_recipe_for(*arguments, **options):
+        return smaller(recipe_for(*arguments, **options))
+
+    def train_here(demos, recipes, folder, *, workers, report, **options):
+        for recipe in recipes:
+            tell = partial(report, recipe.step.name)
+            train_in_folder(demos, recipe, folder, report=tell, **options)
+
+    monkeypatch.setattr(learning, "recipe_for", small_recipe_for)
+    monkeypatch.setattr(learning, "train_side_by_side", train_here)
 
 
 def copied(trained, folder, **changes):
@@ -543,28 +564,41 @@ def test_every_step_of_a_task_in_the_table_of_variations_is_a_step_of_the_task()
     assert demo_commands.vary_of("unheard of", "wave") == "colors,contrast,shapes,clutter"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("task", ["bottle", "tidy"])
-def test_the_demo_goes_the_whole_way_and_not_twice(tmp_path, task, monkeypatch):
-    monkeypatch.setattr(demo_commands, "DEMONSTRATIONS", 2)  # ten take minutes, and prove no more
-    words = ("demo", "--task", task, "--out", tmp_path, "--steps", 2, "--episodes", 1)
-    first = run(*words, "--workers", 1)
-    assert first.exit_code == 0, first.output
-    assert "What to try next" in first.output
-    folder, names = tmp_path / task, task_named(task).task.names
+@pytest.mark.slow(seconds=30)
+@pytest.mark.usefixtures("small_trainings")
+def test_the_demo_is_not_done_twice(tmp_path, monkeypatch):
+    """A task of four steps, with small models."""
+    folder, names = demonstrated(tmp_path, "tidy", monkeypatch)
+    weights = [folder / name / "weights.safetensors" for name in names]
+    before = [path.stat().st_mtime_ns for path in weights]
+    demonstrated(tmp_path, "tidy", monkeypatch)
+    assert [path.stat().st_mtime_ns for path in weights] == before
+
+
+@pytest.mark.slow(seconds=40)
+def test_the_demo_goes_the_whole_way(tmp_path, monkeypatch):
+    """With models of the size that users get."""
+    demonstrated(tmp_path, "bottle", monkeypatch)
+
+
+def demonstrated(out, task, monkeypatch):
+    """The run's folder after `handful demo`, and the names of the task's steps."""
+    monkeypatch.setattr(demo_commands, "DEMONSTRATIONS", 1)  # ten take minutes, and prove no more
+    words = ("demo", "--task", task, "--out", out, "--steps", 2, "--episodes", 1, "--workers", 1)
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "What to try next" in done.output
+    folder, names = out / task, task_named(task).task.names
     page = (folder / "report.html").read_text()
     assert "What the models see" in page
     assert "What was demonstrated" in page
-    weights = [folder / name / "weights.safetensors" for name in names]
-    before = [path.stat().st_mtime_ns for path in weights]
-    again = run(*words, "--workers", 1)
-    assert again.exit_code == 0, again.output
-    assert [path.stat().st_mtime_ns for path in weights] == before
     _, records = read_episodes(folder / "bench" / f"{task}-all.jsonl")
     assert [record.planned for record in records] == [names]
+    return folder, names
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
+@pytest.mark.usefixtures("small_trainings")
 def test_a_learning_curve_is_one_command(tmp_path):
     demos = tmp_path / "demos"
     save_demos(collect_demos(task_named("bottle"), 2, seed=5), demos)
@@ -591,6 +625,7 @@ def test_wrong_sizes_are_one_sentence(tmp_path, sizes, message):
     assert message in str(run("curve", "mug", *words).exception)
 
 
+@pytest.mark.usefixtures("small_trainings")
 def test_models_of_picks_only_are_trained_and_the_missing_place_is_told(demos, tmp_path):
     picks = DemoSet(
         tuple(

@@ -34,11 +34,6 @@ def learn(demos: DemoSet, name: str, steps: int) -> Predictor:
     return train(demos, replace(recipe, objective=by_heart, training=training))
 
 
-@pytest.fixture(scope="module")
-def learned(demos) -> dict[str, Predictor]:
-    return {name: learn(demos, name, steps) for name, steps in STEPS.items()}
-
-
 def touching_point(demos: DemoSet, name: str) -> np.ndarray:
     """Where the gripper, or what it holds, touches the scene; gripper frame."""
     step = demos[0].step(name)
@@ -61,10 +56,10 @@ def random_motion(seed: int) -> np.ndarray:
     return motion
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=50)
 @pytest.mark.parametrize("name", STEPS)
-def test_a_demonstration_is_learned_and_its_pose_found_wherever_it_is(learned, demos, name):
-    step, predictor = demos[0].step(name), learned[name]
+def test_a_demonstration_is_learned_and_its_pose_found_wherever_it_is(demos, name):
+    step, predictor = demos[0].step(name), learn(demos, name, STEPS[name])
     point = touching_point(demos, name)
     clouds = (step.scene, step.grasp) if step.action.holding else (step.scene,)
     target = step.targets[0]

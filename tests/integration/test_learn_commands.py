@@ -161,12 +161,12 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
     assert path.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=25)
 def test_torchrun_shares_the_work(demos, tmp_path):
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     words = ["-m", "handful", "train", str(demos), "--out", str(tmp_path / "run")]
     done = subprocess.run(
-        [*launch, "--nproc-per-node", "2", *words, "--step", "place", "--steps", "2"],
+        [*launch, "--nproc-per-node", "2", *words, "--step", "place", "--steps", "1"],
         capture_output=True,
         text=True,
         timeout=300,

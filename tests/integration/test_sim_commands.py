@@ -111,12 +111,12 @@ def test_wrong_names_are_one_sentence(tmp_path):
 @pytest.mark.parametrize("name", sorted(TASKS))
 def test_the_oracle_is_reliable(name, setup):
     reasons = []
-    for seed in range(900, 912):
+    for seed in range(900, 908):
         with TASKS[name].reset(seed, setup) as episode:
             verdict = run_oracle(episode)
         if not verdict:
             reasons.append(f"seed {seed}: {verdict.reason}")
-    assert len(reasons) <= 1, reasons
+    assert not reasons
 
 
 @pytest.mark.slow
@@ -139,6 +139,6 @@ def test_episodes_leave_nothing_behind():
     for seed in range(15):
         episode(seed)
     before = rss()
-    for seed in range(60):
+    for seed in range(30):
         episode(seed)
-    assert rss() - before < 25.0
+    assert rss() - before < 12.5

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 import handful
-from handful.demos import Action, Demonstration, DemoSet, Step, make_sample, save_demos
+from handful.demos import Action, Demonstration, DemoSet, Step, save_demos
 from handful.errors import FileFormatError, OptionError
 from handful.learning import RunFolder, StepReport, train, train_in_folder
 from handful.policy import Predictor, load_predictor
+from samples import thin_sample
 from small_training import small_recipe
 
 ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
@@ -22,7 +23,7 @@ ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return make_sample(2, seed=0)
+    return thin_sample()
 
 
 class Stop(BaseException):
@@ -159,7 +160,7 @@ distributed.destroy_process_group()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_two_processes_train_the_same_model_as_one(demos, tmp_path):
     """The gradients are added up in another order, so weights agree to rounding."""
     save_demos(demos, tmp_path / "demos")
