@@ -207,6 +207,35 @@ def test_context_dropout_is_about_the_place_where_the_task_happens():
         assert np.linalg.norm(shown - marks[0], axis=1).max() < 0.08 + 0.03
 
 
+def test_a_patchwork_shows_the_target_and_other_parts_and_now_and_then_all():
+    table = np.random.default_rng(0).uniform([-0.5, -0.5, 0.0], [0.5, 0.5, 0.001], (15_000, 3))
+    scene, target = colored(table, (1.0, 0.0, 0.0)), np.array([0.3, 0.3, 0.0])
+    context = ContextDropout(0.0, 0.08, 0.2, patches=1, whole=0.25)
+    shown = [context.apply(scene, target, rng(seed)).points for seed in range(200)]
+    assert 0.15 < np.mean([len(points) == len(table) for points in shown]) < 0.35
+    parts = [points for points in shown if len(points) < len(table)]
+    distance = [np.linalg.norm(points - target, axis=1) for points in parts]
+    assert all((d < 0.08).sum() == (np.linalg.norm(table - target, axis=1) < 0.08).sum()
+               for d in distance)  # fmt: skip
+    elsewhere = [points[d > 0.12] for points, d in zip(parts, distance, strict=True)]
+    assert np.mean([len(points) > 0 for points in elsewhere]) > 0.9
+    spread = [np.ptp(points, axis=0).max() for points in elsewhere if len(points)]
+    assert max(spread) <= 2 * 0.12, "one ball, not more"
+    together = np.concatenate([points for points in elsewhere if len(points)])
+    assert len(np.unique(together, axis=0)) > 0.8 * len(table), "all of the scene, in the end"
+
+
+def test_patchworks_are_off_where_nothing_is_said_of_them():
+    step, _ = putting_step()
+    assert NO_DROPOUT.apply(step.scene, np.zeros(3), rng(0)) is step.scene
+
+
+@pytest.mark.parametrize("wrong", [{"whole": -0.1}, {"whole": float("nan")}, {"patches": -1}])
+def test_impossible_patchworks_are_refused(wrong):
+    with pytest.raises(OptionError, match=next(iter(wrong))):
+        ContextDropout(**wrong)
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_an_impossible_probability_is_refused(share):
     with pytest.raises(OptionError, match="one_sided is"):

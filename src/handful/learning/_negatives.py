@@ -98,7 +98,7 @@ class LatticeNegatives:
             several together know an orientation: with descriptors of type 0.
     """
 
-    spacing: float = 0.02
+    spacing: float = 0.025
     rotations: int = 300
     reach: float = 0.03
     learn_weights: bool = True

@@ -119,9 +119,9 @@ class GraspQueryObjective:
     variation: Variation
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
     early: float = 0.6
-    candidates: int = 8
+    candidates: int = 4
     far_candidates: int = 8
-    strongest: int = 8
+    strongest: int = 4
     kl_weight: float = 1.0
     as_in_paper: bool = False
 

@@ -48,8 +48,13 @@ FAR_CANDIDATES = 32
 """Points of a stretched object that a model learns not to look at, in each early step."""
 CLUTTERED = 6
 """Most shapes that are put into a training scene."""
+WHOLE = 0.25
+"""Share of the training scenes that are not cropped about the target and are shown as a whole."""
 NEAR_A_FLOOR = 0.5
 """Share of the cluttered scenes of an empty gripper with a floor near the target."""
+
+EASY_STEPS, HARD_STEPS = {False: 400, True: 450}, {False: 800, True: 700}
+"""Optimiser steps of a model for an empty and for a full gripper."""
 
 _WITHOUT_ORIENTATION = 10
 """Learned query points of a model whose descriptors have type 0 only, as in the paper's
@@ -127,7 +132,7 @@ def _model(demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool) ->
         learned = LearnedQueryConfig(_learned_positions(demos.gripper, types))
         return ModelConfig(key, channels, learned=learned)
     grasp = GraspQueryConfig(
-        encoder=EncoderConfig(voxel_size=0.012, radius=0.03, use_colors=use_colors),
+        encoder=EncoderConfig(voxel_size=0.014, radius=0.03, use_colors=use_colors),
         count=24,
         cluster_radius=0.015,
         # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.
@@ -150,6 +155,7 @@ def _variation(step: TaskStep, vary: Collection[str]) -> Variation:
     recolor, fade = (RECOLORED if name in vary else 0.0 for name in ("colors", "contrast"))
     holding, cluttered = step.action.holding, "clutter" in vary
     context = ContextDropout(smallest=0.08, largest=0.2) if holding else ContextDropout()
+    context = replace(context, whole=WHOLE)
     if cluttered:
         # Crops that leave enough of the target to tell it from clutter; more of them, to save time.
         context = replace(context, probability=0.8, smallest=0.08, nearest_cut=0.5)
@@ -175,11 +181,10 @@ def _paper_variation() -> Variation:
 
 
 def _training(step: TaskStep, vary: Collection[str]) -> TrainingConfig:
-    """How long and how fast; twice as long where shapes or clutter are made up."""
+    """How long and how fast; longer where shapes or clutter are made up."""
     harder = not {"shapes", "clutter"}.isdisjoint(vary)
-    if step.action.holding:
-        return TrainingConfig(steps=500 if harder else 300, batch=2, schedule=Schedule(peak=3e-3))
-    return TrainingConfig(steps=1200 if harder else 600, batch=1, schedule=Schedule(peak=4e-3))
+    easy, hard = EASY_STEPS[step.action.holding], HARD_STEPS[step.action.holding]
+    return TrainingConfig(steps=hard if harder else easy, schedule=Schedule(peak=4e-3))
 
 
 def _paper_training() -> TrainingConfig:
