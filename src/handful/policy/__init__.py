@@ -25,5 +25,7 @@ from ._search import SearchConfig as SearchConfig
 from ._selection import PoseSelection as PoseSelection
 from ._storage import load_predictor as load_predictor
 from ._storage import save_predictor as save_predictor
+from ._track import Pace as Pace
+from ._track import Tracked as Tracked
 from ._verdict import Verdict as Verdict
 from ._view import SceneView as SceneView

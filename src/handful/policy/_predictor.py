@@ -17,6 +17,7 @@ from handful.policy._confidence import Confidence
 from handful.policy._preparation import Preparation, PreparedClouds
 from handful.policy._ranked import RankedPoses
 from handful.policy._search import SearchConfig
+from handful.policy._track import BUDGET, REACH, Tracked, track
 from handful.policy._view import SceneView
 from handful.sampling import Sampler
 
@@ -112,6 +113,39 @@ class Predictor:
         start = time.perf_counter()
         found = self.look(scene, grasp, workspace).sample(n, seed, sampler)
         return replace(found, seconds=time.perf_counter() - start)
+
+    def track(
+        self,
+        scene: PointCloud,
+        previous: RankedPoses | None,
+        grasp: PointCloud | None = None,
+        n: int = 1,
+        budget: float | None = BUDGET,
+        reach: float = REACH,
+        workspace: Box | None = None,
+    ) -> Tracked:
+        """The best poses in the next frame of a stream, starting from the last answer.
+
+        What is near the last pose is encoded, and the search begins there. If its confidence falls,
+        the surroundings are searched; and the whole scene or parts of it, one after the other from
+        frame to frame, as far as time allows. An answer of low confidence says that the target was
+        not found in what was looked at in this frame.
+
+        The budget is kept by what the same work took in earlier frames: work that would not be
+        done in time is not begun. Three things are done whatever the budget: preparing the cloud;
+        one look near the last pose or, where the target is lost, at one part of the scene; and the
+        look at the whole scene with which a stream begins.
+
+        Args:
+            scene: Scene cloud, metres.
+            previous: The answer to the frame before, or poses of `sample`. None begins a stream.
+            grasp: As for `sample`.
+            n: How many poses at most; the first is the one that is followed.
+            budget: Seconds for this frame, or None for no limit.
+            reach: How far the query points may move between two frames, metres.
+            workspace: As for `sample`. What lies too far from it costs next to no time.
+        """
+        return track(self, scene, previous, grasp, n, budget, reach, workspace)
 
     def rate(
         self,
