@@ -26,8 +26,8 @@ class SearchConfig:
         reach: Query points farther than this from every point of the scene are not tried, metres.
     """
 
-    spacing: float = 0.02
-    rotations: int = 1000
+    spacing: float = 0.025
+    rotations: int = 700
     starts: int = 48
     refine_steps: int = 8
     reach: float = 0.03
