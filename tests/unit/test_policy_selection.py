@@ -17,7 +17,7 @@ from handful.policy import (
     Verdict,
 )
 from handful.policy._perturb import FARTHEST
-from handful.policy._selection import ATTEMPTS, PERTURBATIONS, PERTURBED
+from handful.policy._selection import ATTEMPTS, FIRST, PERTURBATIONS, PERTURBED
 from policy_samples import contact_at, level_plane
 
 HAND = gripper_named("simulated")
@@ -37,7 +37,7 @@ def ranked(
 
 @dataclass
 class Sampler:
-    """Answers the n-th question with its n-th answer, or raises it."""
+    """Answers the n-th seed with the best of its n-th answer, or raises it."""
 
     answers: list[RankedPoses | Exception]
     seeds: list[int] = field(default_factory=list)
@@ -48,10 +48,13 @@ class Sampler:
     ) -> RankedPoses:
         self.seeds.append(seed)
         self.counts.append(n)
-        answer = self.answers[min(len(self.seeds), len(self.answers)) - 1]
+        answer = self.answers[min(len(set(self.seeds)), len(self.answers)) - 1]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return RankedPoses(
+            answer.T_scene_gripper[:n], answer.energy[:n], answer.confidence[:n], 0.0,
+            answer.gripper,
+        )  # fmt: skip
 
 
 @dataclass
@@ -98,7 +101,7 @@ def test_best_feasible_pose_is_chosen_and_reasons_are_counted() -> None:
     assert selection.T_scene_gripper is not None
     np.testing.assert_array_equal(selection.T_scene_gripper, poses_at(0.2)[0])
     assert selection.skipped == {"too far left": 2}
-    assert (predictor.seeds, predictor.counts) == ([7], [50])
+    assert (predictor.seeds, predictor.counts) == ([7], [FIRST])
     assert select(predictor, beyond(-1.0)).chosen == 0
 
 
@@ -120,8 +123,8 @@ def test_other_seeds_are_asked_when_no_good_pose_is_feasible() -> None:
     predictor = Sampler([ranked(poses_at(x), [0.9]) for x in (0.0, 0.1, 0.2, 0.3)])
     selection = select(predictor, beyond(0.15))
     assert selection.chosen == 2
-    assert len(set(predictor.seeds)) == len(predictor.seeds) == ATTEMPTS
-    assert predictor.counts == [50] * ATTEMPTS
+    assert len(set(predictor.seeds)) == ATTEMPTS
+    assert predictor.counts == [FIRST] + [50] * ATTEMPTS
     again = Sampler(predictor.answers)
     assert select(again, beyond(0.15)).chosen == 2
     assert again.seeds == predictor.seeds
@@ -133,7 +136,39 @@ def test_other_seeds_are_asked_when_no_good_pose_is_feasible() -> None:
 def test_a_predictor_is_not_asked_for_ever() -> None:
     predictor = Sampler([ranked(poses_at(0.0), [0.9])])
     assert select(predictor, beyond(1.0)).chosen is None
-    assert len(predictor.seeds) == ATTEMPTS
+    assert len(predictor.seeds) == 1 + ATTEMPTS
+
+
+def test_few_poses_are_asked_for_first_and_all_only_if_none_of_them_is_feasible() -> None:
+    x = np.linspace(0.0, 0.4, 40)
+    answer = ranked(poses_at(*x), np.linspace(0.9, 0.8, 40))
+    for best, counts in ((0, [FIRST]), (FIRST - 1, [FIRST]), (FIRST, [FIRST, 50])):
+        predictor = Sampler([answer])
+        selection = select(predictor, beyond(x[best] - 1e-6))
+        assert selection.chosen == best
+        assert selection.T_scene_gripper is not None
+        np.testing.assert_array_equal(selection.T_scene_gripper, poses_at(x[best])[0])
+        assert (predictor.counts, set(predictor.seeds)) == (counts, {7})
+        assert len(selection.proposed) == (FIRST if counts == [FIRST] else 40)
+        assert sum(selection.skipped.values()) == best, "a pose was counted twice"
+
+
+@pytest.mark.parametrize("samples", [1, FIRST, FIRST + 1])
+def test_no_more_poses_are_asked_for_than_allowed(samples: int) -> None:
+    predictor = Sampler([ranked(poses_at(0.0), [0.9])])
+    PoseSelection(predictor, HAND, SCENE, None, beyond(1.0), samples, seed=0)
+    first = [FIRST] if samples > FIRST else []
+    assert predictor.counts == first + [samples] * ATTEMPTS
+
+
+def test_a_pose_that_is_not_good_is_not_chosen_before_all_good_ones_were_tried() -> None:
+    """It is among the first, and feasible; a good pose of another seed is chosen all the same."""
+    first = ranked(poses_at(0.0, 0.4), [0.9, 0.1])
+    predictor = Sampler([first, ranked(poses_at(0.5), [0.9])])
+    selection = select(predictor, beyond(0.3))
+    assert selection.T_scene_gripper is not None
+    np.testing.assert_array_equal(selection.T_scene_gripper, poses_at(0.5)[0])
+    assert predictor.counts == [FIRST, 50, 50]
 
 
 def test_second_time_poses_beside_the_good_ones_are_rated() -> None:
@@ -143,7 +178,7 @@ def test_second_time_poses_beside_the_good_ones_are_rated() -> None:
         [ranked(poses_at(*good), [0.9] * len(good))], confidence=lambda x: 0.9 - 5.0 * np.abs(x)
     )
     selection = select(predictor, beyond(0.01))
-    assert len(predictor.seeds) == len(predictor.rated) == 1
+    assert len(set(predictor.seeds)) == len(predictor.rated) == 1
     assert len(predictor.rated[0]) == PERTURBATIONS
     assert selection.T_scene_gripper is not None
     x = contact_x(predictor.rated[0])
@@ -178,7 +213,7 @@ def test_poses_that_are_not_good_come_last_and_by_energy() -> None:
     first = ranked(poses_at(0.0, 0.4, 0.5), [0.9, 0.2, 0.3])
     predictor = Sampler([first, ranked(poses_at(0.1), [0.8])])
     selection = select(predictor, beyond(0.35))
-    assert len(predictor.seeds) == ATTEMPTS
+    assert len(set(predictor.seeds)) == ATTEMPTS
     assert selection.chosen == 2  # 0.3 is not good, and better than 0.2
     assert selection.skipped == {"too far left": ATTEMPTS}
     good_enough = Sampler([ranked(poses_at(0.0, 0.4, 0.5), [0.9, 0.46, 0.5]), predictor.answers[1]])
@@ -192,7 +227,7 @@ def test_good_is_relative_when_the_predictor_is_not_sure() -> None:
     assert len(predictor.seeds) == 1
     predictor = Sampler([ranked(poses_at(0.0, 0.4), [0.2, 0.09])])
     assert select(predictor, beyond(0.3)).chosen == 1
-    assert len(predictor.seeds) == ATTEMPTS
+    assert len(set(predictor.seeds)) == ATTEMPTS
 
 
 def test_nothing_proposed_is_told() -> None:

@@ -16,8 +16,17 @@ from handful.errors import DemoError, OptionError
 from handful.learning import train
 from handful.learning.variation import without_target
 from handful.models import QueryPoints
-from handful.policy import Confidence, Predictor, RatingPredictor
+from handful.policy import (
+    Confidence,
+    PoseSelection,
+    Predictor,
+    RankedPoses,
+    RatingPredictor,
+    SceneView,
+    Verdict,
+)
 from handful.policy._preparation import without_hand
+from handful.policy._selection import FIRST
 from handful.sampling import MetropolisHastings
 from small_training import COARSE, THIN, small_recipe
 
@@ -135,6 +144,38 @@ def test_poses_from_elsewhere_are_rated_as_sampled_ones_are(predictors, demos, n
     np.testing.assert_allclose(rated.energy, sampled.energy, rtol=1e-4)
     np.testing.assert_allclose(rated.confidence, sampled.confidence, atol=1e-3)
     assert len(predictors[name].rate(np.zeros((0, 4, 4)), *clouds)) == 0
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_a_view_is_encoded_once_for_few_poses_and_for_many(predictors, demos, name):
+    clouds = clouds_of(demos, name)
+    view = predictors[name].look(*clouds)
+    few, many = view.sample(8), view.sample(100)
+    assert view.encodings == 1
+    assert 1 <= len(few) <= 8 < len(many) <= 100
+    np.testing.assert_array_equal(few.energy, predictors[name].sample(*clouds, n=8).energy)
+
+
+def test_a_selection_encodes_once_however_often_it_asks(predictors, demos, monkeypatch):
+    (scene,) = clouds_of(demos, "pick")
+    asked, views = [], set()
+    honest = SceneView.sample
+
+    def counting(view: SceneView, n: int = 100, seed: int = 0) -> RankedPoses:
+        asked.append(n)
+        views.add(view)
+        return honest(view, n, seed)
+
+    monkeypatch.setattr(SceneView, "sample", counting)
+    predictor, nowhere = predictors["pick"], Verdict(False, "nowhere")
+    selection = PoseSelection(predictor, demos.gripper, scene, None, lambda _: nowhere, 40, seed=0)
+    assert selection.chosen is None
+    assert asked == [FIRST, 40, 40]
+    assert [view.encodings for view in views] == [1]
+    asked.clear()
+    anywhere = Verdict(True, "")
+    chosen = PoseSelection(predictor, demos.gripper, scene, None, lambda _: anywhere, 40, seed=0)
+    assert (chosen.chosen, asked) == (0, [FIRST])
 
 
 def test_another_sampler_can_be_used(predictors, demos):

@@ -312,6 +312,29 @@ def test_nearest_rotations_are_nearest():
     assert torch.equal(minima_module.nearest_rotations(rotations[:1]), torch.zeros(1, 1).long())
 
 
+def test_neighbours_of_a_lattice_are_kept_and_those_of_other_rotations_are_not(monkeypatch):
+    lattice = rotation_lattice(90, generator=seeded(1))
+    expected = minima_module.nearest_rotations(lattice)
+    searched = []
+    honest = minima_module._nearest
+
+    def counting(rotations: torch.Tensor, count: int) -> torch.Tensor:
+        searched.append(len(rotations))
+        return honest(rotations, count)
+
+    monkeypatch.setattr(minima_module, "_nearest", counting)
+    for seed in range(3):
+        turned = rotation_lattice(90, generator=seeded(seed), dtype=torch.float64)
+        assert torch.equal(minima_module.nearest_rotations(turned), expected)
+    assert searched == []
+    other = haar_rotations(90, generator=seeded(), dtype=torch.float64)
+    assert not torch.equal(minima_module.nearest_rotations(other), expected)
+    assert torch.equal(minima_module.nearest_rotations(other), honest(other, 12))
+    shuffled = lattice[torch.randperm(90, generator=seeded())]
+    assert torch.equal(minima_module.nearest_rotations(shuffled), honest(shuffled, 12))
+    assert searched == [90] * 3
+
+
 def test_key_grid_evaluates_the_mask_only_and_refuses_nan():
     energy = smooth_energy(1)
     seen = []

@@ -21,7 +21,8 @@ class SearchConfig:
     Attributes:
         spacing: Distance of neighbouring positions of the lattice, metres.
         rotations: Number of rotations of the lattice.
-        starts: How many of its minima are refined, at least.
+        starts: How many of its minima refinement begins with, at least. The worse half of those
+            that are more than what is asked for is given up after each step.
         refine_steps: Most steps of refinement.
         reach: Query points farther than this from every point of the scene are not tried, metres.
     """

@@ -22,6 +22,8 @@ from handful.policy._view import SceneView
 
 GOOD = 0.5
 """Good poses have at least this share of the best one's confidence, or the predictor is sure."""
+FIRST = 16
+"""How many poses a predictor is asked for first: mostly one of them is executed."""
 ATTEMPTS = 3
 """How often a predictor is asked, at most, if the robot can execute none of its good poses."""
 PERTURBED, PERTURBATIONS = 8, 256
@@ -34,9 +36,10 @@ SAME_PLACE, SAME_ANGLE = 0.01, 0.1
 class PoseSelection:
     """The first feasible pose of a predictor, in the order of its ranking.
 
-    Where none of the good poses is feasible, the predictor rates perturbed ones, and then it is
-    asked again with other random numbers, since more good poses might be feasible. Poses that are
-    not good are tried last.
+    The predictor is asked for `FIRST` poses. Where none of the good ones is feasible, it is asked
+    for all `samples`, which begin with the first ones. Where none of these is feasible, it rates
+    perturbed ones, and then it is asked again with other random numbers, since more good poses
+    might be feasible. Poses that are not good are tried last.
 
     Args:
         predictor: Asked for poses.
@@ -44,7 +47,7 @@ class PoseSelection:
         scene: Scene cloud X.
         grasp: Grasp cloud Y, for steps with something in the gripper.
         feasible: Judges a pose T_scene_gripper.
-        samples: Poses that the predictor is asked for.
+        samples: Poses that the predictor is asked for, at most.
         seed: The same seed gives the same selection.
         workspace: Where the contact point may go, scene frame; a `Predictor` encodes nothing that
             is too far from it to matter. None for everywhere.
@@ -52,7 +55,8 @@ class PoseSelection:
     A `Predictor` encodes the clouds once, however often it is asked.
 
     Attributes:
-        proposed: All poses that the predictor proposed or rated.
+        proposed: All poses that the predictor proposed or rated. An answer of `samples` poses
+            takes the place of that of the `FIRST`.
         chosen: Which of them is to be executed; None if none is feasible.
         skipped: How many poses were found infeasible, by reason.
         seconds: Time that the predictor took.
@@ -95,31 +99,51 @@ class PoseSelection:
         return f"none of {len(self.proposed)} poses: {most}"
 
     def _choose(self) -> None:
+        if self._samples > FIRST:
+            self._try_first()
         good, enough = np.zeros(0, dtype=np.int64), SURE_ENOUGH
         for attempt in range(ATTEMPTS):
+            if self.chosen is not None:
+                return
             more = self._asked(attempt, self.proposed.T_scene_gripper[good[:PERTURBED]])
             if attempt == 0 and len(more):
-                enough = min(SURE_ENOUGH, GOOD * float(more.confidence[0]))
+                enough = _enough(more)
             good = len(self.proposed) + np.flatnonzero(more.confidence >= enough)
             self.proposed = self.proposed.followed_by(more)
             self.chosen = self._first_feasible(good)
-            if self.chosen is not None or (attempt == 0 and len(good) == 0):
+            if attempt == 0 and len(good) == 0:
                 break
         if self.chosen is None:
             by_energy = np.argsort(self.proposed.energy, kind="stable")
             rest = self.proposed.confidence[by_energy] < enough
             self.chosen = self._first_feasible(by_energy[rest])
 
+    def _try_first(self) -> None:
+        """Choose among few poses; forget them if no good one is feasible."""
+        few = self._timed(lambda: self._sampled(FIRST, self._seed))
+        if not len(few):
+            return
+        self.proposed = few
+        self.chosen = self._first_feasible(np.flatnonzero(few.confidence >= _enough(few)))
+        if self.chosen is None:
+            self.proposed = RankedPoses.nothing(self._gripper)
+            self.skipped.clear()
+
     def _asked(self, attempt: int, T_scene_good: Float[np.ndarray, "good 4 4"]) -> RankedPoses:
         """What the predictor answers the first, second or third time; nothing if it refuses."""
         seed = self._seed + attempt * _SEEDS_APART
+        if attempt == 1 and isinstance(self._predictor, RatingPredictor):
+            rng = np.random.default_rng(seed)
+            return self._timed(
+                lambda: self._rated(perturbed(T_scene_good, PERTURBATIONS, self._gripper, rng))
+            )
+        return self._timed(lambda: self._sampled(self._samples, seed))
+
+    def _timed(self, question: Callable[[], RankedPoses]) -> RankedPoses:
+        """What the predictor answers, or nothing if it refuses; its time is added up."""
         start = time.perf_counter()
         try:
-            if attempt == 1 and isinstance(self._predictor, RatingPredictor):
-                rng = np.random.default_rng(seed)
-                answer = self._rated(perturbed(T_scene_good, PERTURBATIONS, self._gripper, rng))
-            else:
-                answer = self._sampled(seed)
+            answer = question()
         except HandfulError as error:
             self._refusal = str(error)
             answer = RankedPoses.nothing(self._gripper)
@@ -127,10 +151,10 @@ class PoseSelection:
         check_same_contact(answer.gripper, self._gripper)
         return answer
 
-    def _sampled(self, seed: int) -> RankedPoses:
+    def _sampled(self, count: int, seed: int) -> RankedPoses:
         if isinstance(self._predictor, Predictor):
-            return self._looked(self._predictor).sample(self._samples, seed)
-        return self._predictor.sample(self._scene, self._grasp, n=self._samples, seed=seed)
+            return self._looked(self._predictor).sample(count, seed)
+        return self._predictor.sample(self._scene, self._grasp, n=count, seed=seed)
 
     def _rated(self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]) -> RankedPoses:
         if isinstance(self._predictor, Predictor):
@@ -151,6 +175,11 @@ class PoseSelection:
                 return number
             self.skipped[verdict.reason or "no reason given"] += 1
         return None
+
+
+def _enough(answer: RankedPoses) -> float:
+    """The confidence of good poses, from the best of an answer."""
+    return min(SURE_ENOUGH, GOOD * float(answer.confidence[0]))
 
 
 def check_same_contact(predicted: Gripper, used: Gripper) -> None:

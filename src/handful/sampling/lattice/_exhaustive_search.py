@@ -45,7 +45,8 @@ class ExhaustiveSearch(Sampler):
 
     The energies of all lattice poses come from one matrix product for each query point
     (`LatticeEnergies`). `refine` moves the best distinct minima of the lattice down to local minima
-    of the energy. The result is the distinct local minima, at most `count` of them, best first.
+    of the energy, and gives up those that will not be among the `count` best. The result is the
+    distinct poses that it ends at, at most `count` of them, best first.
 
     With a `time_budget`, lattices go from coarse to fine: the first has twice the spacing and an
     eighth of the rotations, every further one is finer by √2 in each dimension, as long as its
@@ -55,8 +56,9 @@ class ExhaustiveSearch(Sampler):
     Attributes:
         spacing: Distance of neighbouring positions, metres.
         rotations: Number of rotations; 512 are about 0.5 rad apart.
-        starts: How many lattice minima are refined, at least; `count` if that is more.
-        refine_steps: Most steps of refinement. The best eight poses get as many steps again.
+        starts: How many lattice minima refinement begins with, at least; `count` if that is more.
+            After each step the worse half of those that are more than `count` is given up.
+        refine_steps: Most steps of refinement; see `refine`.
         mask: Which positions of query points to look at, for example `near_points` of the scene;
             all by default. The search is much faster when the mask leaves few positions.
         time_budget: Seconds for the anytime mode; None for one lattice.
@@ -126,7 +128,7 @@ class ExhaustiveSearch(Sampler):
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
         """Minima of one lattice, refined."""
         starts, _ = self._starts(target, energy, count, generator)
-        return self._refined(target, starts, deadline)
+        return self._refined(target, starts, count, deadline)
 
     def _starts(
         self, target: Target, energy: MatchEnergy, count: int, generator: torch.Generator
@@ -150,7 +152,11 @@ class ExhaustiveSearch(Sampler):
         return distinct_poses(poses, energies, self.resolution, self.spacing, limit=limit)
 
     def _refined(
-        self, target: Target, starts: Float[Tensor, "poses 4 4"], deadline: float
+        self,
+        target: Target,
+        starts: Float[Tensor, "poses 4 4"],
+        count: int | None,
+        deadline: float,
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
         if len(starts) == 0:
             return starts, starts.new_zeros(0)
@@ -160,6 +166,7 @@ class ExhaustiveSearch(Sampler):
             steps=self.refine_steps,
             angle=0.5 * self.resolution,
             distance=0.5 * self.spacing,
+            count=count,
             deadline=deadline,
         )
 
@@ -233,13 +240,16 @@ class ExhaustiveSearch(Sampler):
     def refined(
         self, energy: Energy, workspace: Box, T_scene_gripper: Float[Tensor, "poses 4 4"]
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
-        """The second half of `sample`: poses moved to their local minima, and the energies there.
+        """Poses moved to their local minima, and the energies there.
 
-        The poses stay in their order, and may be the same.
+        `sample` gives up poses that will not be among the `count` best. Here all of them are
+        refined to the end. The poses stay in their order, and may be the same.
         """
         target = Target(energy, workspace, self.reference)
         with torch.no_grad():
-            centred, energies = self._refined(target, target.centred(T_scene_gripper), math.inf)
+            centred, energies = self._refined(
+                target, target.centred(T_scene_gripper), None, math.inf
+            )
         return target.poses(centred), energies
 
     def distinct(

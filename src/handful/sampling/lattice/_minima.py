@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from handful.geometry import pose_from_rotation_translation, rotation_to_quat
+from handful.geometry import pose_from_rotation_translation, rotation_lattice, rotation_to_quat
 
 from ._dense_lattice import DenseLattice
 from ._sparse_lattice import SparseLattice
@@ -15,6 +18,7 @@ from ._sparse_lattice import SparseLattice
 _NEIGHBOURS = 12
 _LOWEST = 0.02  # Share of the lattice in which minima are sought.
 _SUBSAMPLE = 20_000
+_SAME = 1e-5  # Entries of two equal rotation matrices differ by no more, in single precision.
 
 
 def dense_minima(
@@ -50,17 +54,23 @@ def sparse_minima(
     lattice: SparseLattice, limit: int
 ) -> tuple[Float[Tensor, "minima 4 4"], Float[Tensor, "minima"]]:
     """Minima among the cells of a sparse lattice, as `dense_minima` returns them."""
-    energies = lattice.energies
-    turn, column = (energies <= _ceiling(energies)).nonzero(as_tuple=True)
-    value = energies[turn, column]
+    # numpy: its flat searches and gathers are several times faster than those of torch.
+    energies = lattice.energies.numpy()
+    cells = energies.shape[1]
+    flat = energies.reshape(-1)
+    place = np.flatnonzero(flat <= float(_ceiling(lattice.energies)))
+    value, column = flat[place], place % cells
     for beside in lattice.beside():
-        low = value <= energies[turn, beside[column]]
-        value, turn, column = value[low], turn[low], column[low]
-    neighbours = nearest_rotations(lattice.rotations)
-    low = value <= energies[neighbours[turn], column[:, None]].amin(1)
-    value, turn, column = value[low], turn[low], column[low]
-    order = value.argsort(stable=True)[:limit]
-    return lattice.centred_poses(turn[order], column[order]), value[order]
+        move = beside.numpy() - np.arange(cells)
+        low = value <= flat[place + move[column]]
+        value, place, column = value[low], place[low], column[low]
+    neighbours = nearest_rotations(lattice.rotations).numpy()
+    for near in neighbours.T:
+        low = value <= flat[near[place // cells] * cells + column]
+        value, place, column = value[low], place[low], column[low]
+    order = np.argsort(value, kind="stable")[:limit]
+    turn, where = torch.from_numpy(place[order] // cells), torch.from_numpy(column[order])
+    return lattice.centred_poses(turn, where), torch.from_numpy(value[order])
 
 
 def _slab_minima(
@@ -91,7 +101,31 @@ def _ceiling(energies: Tensor) -> Tensor:
 def nearest_rotations(
     rotations: Float[Tensor, "rotations 3 3"], count: int = _NEIGHBOURS
 ) -> Int[Tensor, "rotations near"]:
-    """Indices of the rotations nearest to each rotation, its own index left out."""
+    """Indices of the rotations nearest to each rotation, its own index left out.
+
+    A `rotation_lattice` that is turned as a whole has the same neighbours, which are kept.
+    """
+    lattice, found = _lattice_neighbours(len(rotations), count)
+    same = torch.allclose(_relative(rotations.double()), lattice, rtol=0.0, atol=_SAME)
+    return found if same else _nearest(rotations, count)
+
+
+@lru_cache(maxsize=16)
+def _lattice_neighbours(
+    rotations: int, count: int
+) -> tuple[Float[Tensor, "rotations 3 3"], Int[Tensor, "rotations near"]]:
+    """A lattice of rotations relative to its first one, and the neighbours on it."""
+    lattice = rotation_lattice(rotations, dtype=torch.float64)
+    return _relative(lattice), _nearest(lattice, count)
+
+
+def _relative(rotations: Float[Tensor, "rotations 3 3"]) -> Float[Tensor, "rotations 3 3"]:
+    return rotations[0].mT @ rotations
+
+
+def _nearest(
+    rotations: Float[Tensor, "rotations 3 3"], count: int
+) -> Int[Tensor, "rotations near"]:
     quats = rotation_to_quat(rotations.double())
     near = min(count, len(rotations) - 1)
     tree = cKDTree(torch.cat([quats, -quats]).numpy())
