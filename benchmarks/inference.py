@@ -18,7 +18,6 @@ Scenes are those of demonstrations under random rigid motions, with a random par
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import time
 from collections.abc import Callable, Iterator
