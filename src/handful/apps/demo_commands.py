@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from handful.apps.bench_commands import RayAddress, Workers, run_with_progress, show_table
-from handful.apps.learn_commands import train_with_progress, variations
+from handful.apps.learn_commands import train_with_progress
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -27,16 +27,6 @@ console = Console(emoji=False)
 DEMONSTRATIONS = 10
 FIRST_SEED = 20_000
 """Of the demo's episodes: for evaluation, and apart from those that the benchmark begins with."""
-
-_MOST = "colors,contrast,shapes,clutter"
-VARY = {
-    "mug": {"pick": _MOST, "place": _MOST},
-    "bowl": {"pick": "colors", "place": "all"},
-    "bottle": {"pick": _MOST, "place": _MOST},
-    "tidy": {"pick mug": _MOST, "hang mug": _MOST, "pick bowl": "colors", "place bowl": "all"},
-}
-"""What training makes up (`handful train --vary`), by task and step; found on development seeds.
-Steps that are not here are trained with everything but some sides."""
 
 Steps = Annotated[
     int | None, typer.Option(min=1, help="Training steps, fewer than usual: for a quick look.")
@@ -81,7 +71,7 @@ def demo(
     console.rule(f"1 of 4: {DEMONSTRATIONS} demonstrations of the task {chosen.name!r}")
     demos = _demonstrated(chosen, run / "demos", seed)
     console.rule("2 of 4: training")
-    train_run(demos, run / "demos", run, chosen.name, seed, steps)
+    train_run(demos, run / "demos", run, seed, steps)
     console.rule(f"3 of 4: {episodes} episodes with unseen objects, poses and distractors")
     seeds = episode_seeds(FIRST_SEED, episodes)
     plan = BenchPlan(run, chosen.name, (Setup.ALL.value,), seeds, stills=True)
@@ -142,8 +132,7 @@ def curve(
     """Train on the first 1, 3, 5, 10 demonstrations, and see how success grows.
 
     The same command again goes on where it stopped; `handful report` draws the curve. Models of
-    the run itself are used for the number of demonstrations that they were trained on
-    (`handful demo`, or `handful train` with the same `--vary`; benchmarks/policies/run.sh).
+    the run itself are used for the number of demonstrations that they were trained on.
 
     Example: `handful curve mug --demos out/mug_demos --run runs/mug --workers 2`
     """
@@ -171,8 +160,8 @@ def curve(
     rows = {}
     for count, some in sets.items():
         console.rule(f"{count} of {len(loaded)} demonstrations")
-        folder = run if _was_trained(run, some, name, seed, steps) else curve_run(run, count)
-        train_run(some, demos, folder, name, seed, steps)
+        folder = run if _was_trained(run, some, seed, steps) else curve_run(run, count)
+        train_run(some, demos, folder, seed, steps)
         plan = BenchPlan(folder, name, (kind,), seeds)
         note_command(plan.folder, shlex.join(["handful", *sys.argv[1:]]))
         (rows[count],) = table_of(run_with_progress(plan, Executor(workers, ray)))
@@ -186,41 +175,31 @@ def curve(
     _say(f"Next: handful report {shlex.quote(str(run))}")
 
 
-def train_run(
-    demos: DemoSet, source: Path, run: Path, task: str, seed: int, steps: int | None
-) -> None:
+def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | None) -> None:
     """Train what is missing of a run's models, one for each step."""
     from handful.learning import RunFolder
 
-    if _was_trained(run, demos, task, seed, steps):
+    if _was_trained(run, demos, seed, steps):
         return
-    train_with_progress(demos, _recipes(demos, task, seed, steps), run, resume=True)
+    train_with_progress(demos, _recipes(demos, seed, steps), run, resume=True)
     RunFolder(run).note(
         demonstrations={"folder": str(source), "count": len(demos)},
-        options={"vary": {name: vary_of(task, name) for name in demos.task.names}, "seed": seed},
+        options={"seed": seed},
         command=shlex.join(["handful", *sys.argv[1:]]),
     )
 
 
-def vary_of(task: str, step: str) -> str:
-    """What training makes up for a step of a task, as `handful train --vary` takes it."""
-    return VARY.get(task, {}).get(step, _MOST)
-
-
-def _was_trained(run: Path, demos: DemoSet, task: str, seed: int, steps: int | None) -> bool:
+def _was_trained(run: Path, demos: DemoSet, seed: int, steps: int | None) -> bool:
     from handful.learning import RunFolder
 
-    return all(RunFolder(run).holds(demos, one) for one in _recipes(demos, task, seed, steps))
+    return all(RunFolder(run).holds(demos, one) for one in _recipes(demos, seed, steps))
 
 
-def _recipes(demos: DemoSet, task: str, seed: int, steps: int | None) -> list[Recipe]:
+def _recipes(demos: DemoSet, seed: int, steps: int | None) -> list[Recipe]:
     """One recipe for each step of the demonstrated task, in order."""
     from handful.learning import recipe_for
 
-    return [
-        recipe_for(demos, name, vary=variations(vary_of(task, name)), seed=seed, steps=steps)
-        for name in demos.task.names
-    ]
+    return [recipe_for(demos, name, seed=seed, steps=steps) for name in demos.task.names]
 
 
 def _demonstrated(task: SimTask, folder: Path, seed: int) -> DemoSet:

@@ -50,14 +50,13 @@ def train(
     descriptor: Annotated[
         str, typer.Option(help="Types of the descriptors; 0 alone is the paper's ablation.")
     ] = "0,1,2,3",
-    vary: Annotated[
-        str,
+    colors_matter: Annotated[
+        bool,
         typer.Option(
-            help="What will differ from the demonstrations, comma-separated: colors, contrast, "
-            "shapes, clutter; or all.",
-            show_default="nothing",
+            "--colors-matter",
+            help="Only objects of the demonstrated colours are meant. Else any colour may come.",
         ),
-    ] = "",
+    ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Optimiser steps, instead of the preset's.")
@@ -81,7 +80,7 @@ def train(
 
     Example: `handful train out/mug --out runs/mug`
 
-    Example: `handful train out/mug --out runs/mug --vary colors,shapes`
+    Example: `handful train out/red_cube --out runs/red_cube --colors-matter`
 
     Example: `handful train out/mug --out runs/mug --step "hang mug" --resume`
     """
@@ -89,13 +88,20 @@ def train(
     from handful.learning import RunFolder, recipe_for
 
     types = _types(descriptor)
-    varied = variations(vary)
     loaded = load_demos(demos)
     names = loaded.task.names if step is None else (loaded.task.step(step).name,)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
     recipes = [
-        recipe_for(loaded, name, preset=preset, types=types, vary=varied, steps=steps, seed=seed)
+        recipe_for(
+            loaded,
+            name,
+            preset=preset,
+            types=types,
+            colors_matter=colors_matter,
+            steps=steps,
+            seed=seed,
+        )
         for name in names
     ]
     with _process_group() as first:
@@ -109,7 +115,7 @@ def train(
             options={
                 "preset": preset,
                 "descriptor": descriptor,
-                "vary": ",".join(varied),
+                "colors_matter": colors_matter,
                 "seed": seed,
             },
             command=shlex.join(["handful", *sys.argv[1:]]),
@@ -344,13 +350,6 @@ def _pose_as_json(poses: RankedPoses, index: int) -> dict[str, object]:
         "energy": float(poses.energy[index]),
         "confidence": float(poses.confidence[index]),
     }
-
-
-def variations(words: str) -> tuple[str, ...]:
-    """The names in `--vary`."""
-    from handful.learning import VARIATIONS
-
-    return VARIATIONS if words == "all" else tuple(filter(None, words.split(",")))
 
 
 def _types(descriptor: str) -> list[int]:

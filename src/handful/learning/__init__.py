@@ -13,7 +13,6 @@ from ._objectives import LearnedQueryObjective as LearnedQueryObjective
 from ._objectives import Loss as Loss
 from ._parallel import train_side_by_side as train_side_by_side
 from ._recipe import PRESETS as PRESETS
-from ._recipe import VARIATIONS as VARIATIONS
 from ._recipe import Recipe as Recipe
 from ._recipe import recipe_for as recipe_for
 from ._run import RunFolder as RunFolder

@@ -1,46 +1,111 @@
-"""Calibration: the confidence curve of a trained model, from its own demonstrations."""
+"""Calibration: the confidence curve of a trained model, from scenes that it has not seen.
+
+A model knows its demonstrations by heart. Therefore it is asked about scenes that are made up from
+them, as in training but whole and with random numbers of their own: some with the target and some
+without it. How often the best pose is on a target, as a function of its energy, is the curve.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 
-from handful.clouds import PointCloud
-from handful.demos import Step
-from handful.learning.variation import focus_of, without_target
+from handful.clouds import NeighbourIndex, PointCloud
+from handful.learning.variation import ContextDropout, Example, Variation, focus_of, without_target
 from handful.policy import Confidence, Predictor
 
+SCENES = 24
+"""Scenes with the target, and as many without it."""
 CUT_OUT = (0.14, 0.17, 0.20)
 """Metres: radii of the balls that take a target out of a scene, one of them drawn each time."""
+ON_THING = 0.02
+"""Metres: a contact nearer than this to the object that is to be taken is on it."""
+_STREAM = 2**32
+"""Part of the seeds, so that no random number is one of training."""
 
 
-def calibrate(predictor: Predictor, steps: Sequence[Step], seed: int) -> Confidence:
-    """Confidence from the best energies with the target, and with it cut out or replaced."""
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Best poses in scenes that training has not seen.
 
-    def best(scene: PointCloud, grasp: PointCloud | None) -> float:
-        energy, _ = predictor.energy(scene, grasp)
-        search = predictor.search
-        generator = torch.Generator().manual_seed(seed)
-        found = search.sampler(energy).sample(energy, search.workspace(energy), 1, generator)
-        return float(predictor.evidence(energy, found.energies.double().numpy())[0])
+    Attributes:
+        evidence: Energies of the best poses, as shares (`Predictor.evidence`).
+        right: Whether each was on a target.
+    """
 
-    contact = predictor.trained_gripper.T_gripper_contact[:3, 3]
-    present = [best(step.scene, step.grasp) for step in steps]
-    absent = [
-        best(scene, step.grasp)
-        for index, step in enumerate(steps)
-        for scene in _emptied(step, contact, np.random.default_rng([seed, index]))
-    ]
-    return Confidence.between(np.array(present), np.array(absent or [max(present) + 1.0]))
+    evidence: Float[np.ndarray, "scenes"]
+    right: Bool[np.ndarray, "scenes"]
+
+    @property
+    def auc(self) -> float:
+        """Probability that a right pose has less evidence against it than a wrong one."""
+        good, bad = self.evidence[self.right], self.evidence[~self.right]
+        if not len(good) or not len(bad):
+            return float("nan")
+        less = good[:, None] < bad[None, :]
+        return float((less + 0.5 * (good[:, None] == bad[None, :])).mean())
 
 
-def _emptied(step: Step, contact: np.ndarray, rng: np.random.Generator) -> Iterator[PointCloud]:
-    """The scene without its target, and with something else in its place."""
-    focus = focus_of(step, contact)
-    for replaced in (False, True):
+def calibrate(
+    predictor: Predictor, examples: Sequence[Example], variation: Variation, seed: int
+) -> Confidence:
+    """Confidence from the best energies in made-up scenes with and without the target."""
+    found = trials(predictor, examples, variation, seed)
+    return Confidence.fitted(found.evidence, found.right)
+
+
+def trials(
+    predictor: Predictor,
+    examples: Sequence[Example],
+    variation: Variation,
+    seed: int,
+    scenes: int = SCENES,
+) -> Trials:
+    """Ask a predictor about made-up scenes with and without the target.
+
+    Args:
+        predictor: Asked.
+        examples: What scenes are made from.
+        variation: What differs from them; scenes are shown whole.
+        seed: The same seed gives the same scenes.
+        scenes: How many of each kind.
+    """
+    shown = ContextDropout(probability=0.0)
+    whole = replace(variation, context=shown, held_context=shown)
+    evidence, right = [], []
+    for number in range(scenes):
+        example = examples[number % len(examples)]
+        rng = np.random.default_rng([seed, _STREAM, number])
+        step, thing = whole.apply_with_thing(example, rng)
+        energy, T = _best(predictor, step.scene, step.grasp, seed)
+        evidence.append(energy)
+        right.append(thing is None or _on(thing, T @ example.contact))
+        focus = focus_of(step, example.contact[:3, 3])
         radius = CUT_OUT[int(rng.integers(len(CUT_OUT)))]
-        scene = without_target(step.scene, focus, radius, rng, replaced)
-        if scene is not None:
-            yield scene
+        empty = without_target(step.scene, focus, radius, rng, replaced=number % 2 == 1)
+        if empty is not None:
+            evidence.append(_best(predictor, empty, step.grasp, seed)[0])
+            right.append(False)
+    return Trials(np.array(evidence), np.array(right))
+
+
+def _best(
+    predictor: Predictor, scene: PointCloud, grasp: PointCloud | None, seed: int
+) -> tuple[float, Float[np.ndarray, "4 4"]]:
+    """Evidence and pose of the lowest energy; the clouds are prepared already."""
+    with torch.no_grad():
+        energy = predictor.model(scene, grasp)
+    search = predictor.search
+    generator = torch.Generator().manual_seed(seed)
+    found = search.sampler(energy).sample(energy, search.workspace(energy), 1, generator)
+    share = predictor.evidence(energy, found.energies.double().numpy())[0]
+    return float(share), found.poses[0].double().numpy()
+
+
+def _on(thing: PointCloud, T_scene_contact: Float[np.ndarray, "4 4"]) -> bool:
+    distance = NeighbourIndex(thing.points).distance(T_scene_contact[None, :3, 3])
+    return bool(distance[0] < ON_THING)

@@ -12,7 +12,7 @@ from torch import Tensor
 from handful.demos import Step
 from handful.learning._negatives import Likelihood, Negatives, distance_to_scene
 from handful.learning._surrogate import SurrogateConfig, SurrogateQueries
-from handful.learning.variation import Variation
+from handful.learning.variation import Example, Variation
 from handful.models import (
     EdfModel,
     EncodedCloud,
@@ -65,18 +65,18 @@ class LearnedQueryObjective:
     """-log P(T|X) of a model for an empty gripper, whose query points are parameters.
 
     Attributes:
-        contact: The gripper's contact point in the gripper frame, metres.
         negatives: The poses that compete with the target.
         variation: What training makes up.
     """
 
-    contact: tuple[float, float, float]
     negatives: Negatives
     variation: Variation
 
-    def loss(self, model: EdfModel, step: Step, rng: np.random.Generator, progress: float) -> Loss:
+    def loss(
+        self, model: EdfModel, example: Example, rng: np.random.Generator, progress: float
+    ) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
-        varied = self.variation.apply(step, np.array(self.contact), rng)
+        varied = self.variation.apply(example, rng)
         key = model.key_field(varied.scene)
         energy = model.energy(key, model.query_points(None))
         likelihood = self.negatives.likelihood(
@@ -102,7 +102,6 @@ class GraspQueryObjective:
     steps, and the surrogate's weights are used for near and far ones as they are.
 
     Attributes:
-        contact: The gripper's contact point in the gripper frame, metres.
         negatives: The poses that compete with the target.
         variation: What training makes up.
         surrogate: Of the surrogate query model.
@@ -114,7 +113,6 @@ class GraspQueryObjective:
         as_in_paper: Draw query points as the paper does.
     """
 
-    contact: tuple[float, float, float]
     negatives: Negatives
     variation: Variation
     surrogate: SurrogateConfig = field(default_factory=SurrogateConfig)
@@ -125,9 +123,11 @@ class GraspQueryObjective:
     kl_weight: float = 1.0
     as_in_paper: bool = False
 
-    def loss(self, model: EdfModel, step: Step, rng: np.random.Generator, progress: float) -> Loss:
+    def loss(
+        self, model: EdfModel, example: Example, rng: np.random.Generator, progress: float
+    ) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
-        varied = self.variation.apply(step, np.array(self.contact), rng)
+        varied = self.variation.apply(example, rng)
         assert varied.grasp is not None
         assert isinstance(model.queries, GraspQueries)
         key = model.key_field(varied.scene)

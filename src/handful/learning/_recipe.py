@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,15 @@ from handful.learning._negatives import LatticeNegatives, Negatives, PaperNegati
 from handful.learning._objectives import GraspQueryObjective, LearnedQueryObjective
 from handful.learning._schedule import Schedule
 from handful.learning._trainer import TrainingConfig
-from handful.learning.variation import Augmentation, Clutter, ContextDropout, Stretch, Variation
+from handful.learning.variation import (
+    Augmentation,
+    Clutter,
+    Composition,
+    ContextDropout,
+    Sensor,
+    Variation,
+    Warp,
+)
 from handful.models import EncoderConfig, GraspQueryConfig, LearnedQueryConfig, ModelConfig
 from handful.policy import Preparation, SearchConfig
 
@@ -26,10 +34,6 @@ CHANNELS = (16, 8, 4, 4)
 
 ALL_TYPES = (0, 1, 2, 3)
 
-VARIATIONS = ("colors", "contrast", "shapes", "sides", "clutter")
-"""What training can make up: turned colours, faded colours, stretched shapes, held objects of which
-only some sides are seen, things around."""
-
 AUGMENTATION = Augmentation(
     target_angle=0.06,
     target_distance=0.004,
@@ -40,20 +44,31 @@ AUGMENTATION = Augmentation(
 """What every training changes a little."""
 RECOLORED = 0.8
 """Share of the training scenes whose colours are turned, and of those whose colours fade."""
-STRETCHED = 0.25
-"""Largest logarithm of the factors by which training scenes are stretched."""
+WARP = Warp(size=0.5, proportion=0.35, profile=0.5)
+"""Of objects that an empty gripper takes: sizes over a factor of more than two."""
+JOINT_WARP, HELD_WARP = (
+    Warp(size=0.25, proportion=0.25),
+    Warp(size=0.35, proportion=0.3, profile=0.4),
+)
+"""Of scene and held object together, and of held objects besides."""
+COMPOSED = 0.7
+"""Share of the training scenes that are composed, where object and scene can be told apart."""
 ONE_SIDED = 0.5
 """Share of the training scenes that show what is held from some sides only."""
 FAR_CANDIDATES = 32
-"""Points of a stretched object that a model learns not to look at, in each early step."""
+"""Points of a warped object that a model learns not to look at, in each early step."""
 CLUTTERED = 6
 """Most shapes that are put into a training scene."""
-WHOLE = 0.25
-"""Share of the training scenes that are not cropped about the target and are shown as a whole."""
+THINGS = ContextDropout(probability=0.7, smallest=0.1, largest=0.2, nearest_cut=0.5, whole=0.25)
+"""What is shown around an object that an empty gripper takes: it may stand anywhere."""
+PLACES = ContextDropout(probability=0.5, smallest=0.14, largest=0.25, nearest_cut=0.6, whole=0.4)
+"""What is shown around a place for what is held. The middle of a tray looks like a table: what tells
+them apart is the edge, which a crop must not take away."""
 NEAR_A_FLOOR = 0.5
-"""Share of the cluttered scenes of an empty gripper with a floor near the target."""
+"""Share of the scenes of an empty gripper, not composed, with a floor near the target."""
+SENSOR = Sensor(noisy=0.4, sparse=0.2)
 
-EASY_STEPS, HARD_STEPS = {False: 400, True: 450}, {False: 800, True: 700}
+STEPS = {False: 1000, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
 _WITHOUT_ORIENTATION = 10
@@ -90,7 +105,7 @@ def recipe_for(
     *,
     preset: str = "fast",
     types: Sequence[int] = ALL_TYPES,
-    vary: Collection[str] = (),
+    colors_matter: bool = False,
     steps: int | None = None,
     seed: int = 0,
 ) -> Recipe:
@@ -101,25 +116,22 @@ def recipe_for(
         step: Name of the step.
         preset: One of `PRESETS`.
         types: Which types the descriptors hold; (0,) is the paper's ablation.
-        vary: Which of `VARIATIONS` training makes up, for a world that differs from the
-            demonstrations in them. The preset `paper` makes up nothing.
+        colors_matter: Objects of other colours than the demonstrated ones are not meant. Else
+            training makes colours up, so that a red mug does not teach "red".
         steps: Optimiser steps, instead of the preset's.
         seed: The same seed gives the same model.
     """
     if preset not in PRESETS:
         raise OptionError(unknown_name_message("preset", preset, PRESETS))
-    for name in vary:
-        if name not in VARIATIONS:
-            raise OptionError(unknown_name_message("variation", name, VARIATIONS))
     chosen = demos.task.step(step)
     paper = preset == "paper"
     model = _model(demos, chosen, types, paper)
-    variation = _paper_variation() if paper else _variation(chosen, vary)
-    objective = _objective(demos.gripper, chosen, _negatives(types, paper), variation)
+    variation = _paper_variation() if paper else _variation(chosen, colors_matter)
+    objective = _objective(chosen, _negatives(types, paper), variation)
     if isinstance(objective, GraspQueryObjective):
-        far = FAR_CANDIDATES if "shapes" in vary else objective.far_candidates
+        far = objective.far_candidates if paper else FAR_CANDIDATES
         objective = replace(objective, far_candidates=far, as_in_paper=paper)
-    training = _paper_training() if paper else _training(chosen, vary)
+    training = _paper_training() if paper else _training(chosen)
     training = replace(training, seed=seed, steps=training.steps if steps is None else steps)
     return Recipe(chosen, model, objective, training)
 
@@ -143,32 +155,34 @@ def _model(demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool) ->
 
 
 def _objective(
-    gripper: Gripper, step: TaskStep, negatives: Negatives, variation: Variation
+    step: TaskStep, negatives: Negatives, variation: Variation
 ) -> LearnedQueryObjective | GraspQueryObjective:
-    x, y, z = gripper.T_gripper_contact[:3, 3].tolist()
     kind = GraspQueryObjective if step.action.holding else LearnedQueryObjective
-    return kind((x, y, z), negatives, variation)
+    return kind(negatives, variation)
 
 
-def _variation(step: TaskStep, vary: Collection[str]) -> Variation:
-    """What training makes up for a step."""
-    recolor, fade = (RECOLORED if name in vary else 0.0 for name in ("colors", "contrast"))
-    holding, cluttered = step.action.holding, "clutter" in vary
-    context = ContextDropout(smallest=0.08, largest=0.2) if holding else ContextDropout()
-    context = replace(context, whole=WHOLE)
-    if cluttered:
-        # Crops that leave enough of the target to tell it from clutter; more of them, to save time.
-        context = replace(context, probability=0.8, smallest=0.08, nearest_cut=0.5)
+def _variation(step: TaskStep, colors_matter: bool) -> Variation:
+    """What training makes up: the same for every step with a full, and with an empty gripper."""
+    recolor = 0.0 if colors_matter else RECOLORED
+    augmentation = replace(AUGMENTATION, recolor=recolor, fade=recolor)
+    if step.action.holding:
+        return Variation(
+            augmentation,
+            JOINT_WARP,
+            HELD_WARP,
+            context=PLACES,
+            held_context=ContextDropout(smallest=0.06, largest=0.14),
+            one_sided=ONE_SIDED,
+            clutter=Clutter(CLUTTERED),
+            sensor=SENSOR,
+        )
     return Variation(
-        replace(AUGMENTATION, recolor=recolor, fade=fade),
-        Stretch(STRETCHED if "shapes" in vary else 0.0),
-        context,
-        held_context=ContextDropout(smallest=0.06, largest=0.14),
-        one_sided=ONE_SIDED if "sides" in vary and holding else 0.0,
-        clutter=Clutter(
-            CLUTTERED if cluttered else 0,
-            floor=NEAR_A_FLOOR if cluttered and not holding else 0.0,
-        ),
+        augmentation,
+        WARP,
+        composition=Composition(COMPOSED, recolored=0.0 if colors_matter else 0.5),
+        context=THINGS,
+        clutter=Clutter(CLUTTERED, floor=NEAR_A_FLOOR),
+        sensor=SENSOR,
     )
 
 
@@ -180,11 +194,9 @@ def _paper_variation() -> Variation:
     )
 
 
-def _training(step: TaskStep, vary: Collection[str]) -> TrainingConfig:
-    """How long and how fast; longer where shapes or clutter are made up."""
-    harder = not {"shapes", "clutter"}.isdisjoint(vary)
-    easy, hard = EASY_STEPS[step.action.holding], HARD_STEPS[step.action.holding]
-    return TrainingConfig(steps=hard if harder else easy, schedule=Schedule(peak=4e-3))
+def _training(step: TaskStep) -> TrainingConfig:
+    """How long and how fast."""
+    return TrainingConfig(steps=STEPS[step.action.holding], schedule=Schedule(peak=4e-3))
 
 
 def _paper_training() -> TrainingConfig:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from handful.demos import DemoSet, Step
-from handful.errors import DemoError
+from handful.demos import DemoSet
 from handful.learning._calibration import calibrate
 from handful.learning._recipe import Recipe, recipe_for
 from handful.learning._trainer import StepReport, Trainer
+from handful.learning.variation import examples_of
 from handful.models import EdfModel
 from handful.policy import Predictor
 
@@ -48,11 +48,11 @@ def train(
 
 def make_trainer(demos: DemoSet, recipe: Recipe) -> Trainer:
     """A trainer at its first step."""
-    shown = [recipe.preparation.step(step, demos.gripper) for step in _shown(demos, recipe)]
+    examples = examples_of(demos, recipe.step.name, recipe.preparation)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.training.seed)
         model = EdfModel(recipe.model)
-    return Trainer(model, recipe.objective, shown, recipe.training)
+    return Trainer(model, recipe.objective, examples, recipe.training)
 
 
 def finish(trainer: Trainer, demos: DemoSet, recipe: Recipe) -> Predictor:
@@ -60,23 +60,6 @@ def finish(trainer: Trainer, demos: DemoSet, recipe: Recipe) -> Predictor:
     trainer.use_average()
     model = trainer.model.eval()
     predictor = Predictor(recipe.step, model, demos.gripper, recipe.preparation, recipe.search)
-    confidence = calibrate(predictor, _shown(demos, recipe), recipe.training.seed)
+    variation = recipe.objective.variation
+    confidence = calibrate(predictor, trainer.examples, variation, recipe.training.seed)
     return replace(predictor, confidence=confidence)
-
-
-def _shown(demos: DemoSet, recipe: Recipe) -> list[Step]:
-    """The demonstrated steps that a recipe's model learns from.
-
-    Raises:
-        DemoError: A step with something in the gripper has no grasp cloud.
-    """
-    shown = demos.steps(recipe.step.name)
-    if not recipe.step.action.holding:  # what an empty gripper looks like says nothing
-        return [Step(step.name, step.action, step.scene, step.targets) for step in shown]
-    for demo, step in zip(demos, shown, strict=True):
-        if step.grasp is None:
-            raise DemoError(
-                f"demonstration {demo.name!r}: the step {step.name!r} has no grasp cloud, which "
-                "its model learns from: record what the gripper holds."
-            )
-    return shown

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
-from handful.demos import Step
 from handful.errors import HandfulError, OptionError
 from handful.learning._adam import Adam
 from handful.learning._objectives import Loss
 from handful.learning._schedule import Schedule
+from handful.learning.variation import Example
 from handful.models import EdfModel
 
 MOST_BAD_STEPS = 10
@@ -29,7 +29,9 @@ class TrainingError(HandfulError):
 class Objective(Protocol):
     """What a trainer lowers."""
 
-    def loss(self, model: EdfModel, step: Step, rng: np.random.Generator, progress: float) -> Loss:
+    def loss(
+        self, model: EdfModel, example: Example, rng: np.random.Generator, progress: float
+    ) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         ...
 
@@ -99,15 +101,15 @@ class Trainer:
     Args:
         model: What to train, in place.
         objective: What to lower.
-        steps: The demonstrations' steps to learn from.
+        examples: What to learn from.
         config: How long and how fast.
     """
 
     def __init__(
-        self, model: EdfModel, objective: Objective, steps: list[Step], config: TrainingConfig
+        self, model: EdfModel, objective: Objective, examples: list[Example], config: TrainingConfig
     ) -> None:
         self.model, self.config = model, config
-        self._objective, self._steps = objective, steps
+        self._objective, self.examples = objective, examples
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._optimizer = Adam(self._parameters)
         self._average = [p.detach().clone() for p in self._parameters]
@@ -145,7 +147,7 @@ class Trainer:
                 continue
             rng = np.random.default_rng([config.seed, self.done, place])
             loss = self._objective.loss(
-                self.model, self._steps[index], rng, self.done / config.steps
+                self.model, self.examples[index], rng, self.done / config.steps
             )
             (loss.total / config.batch).backward()
             losses.append(loss)
@@ -186,7 +188,7 @@ class Trainer:
 
     def _chosen(self) -> list[int]:
         """Demonstrations of a step: all of them in turn, in an order that changes every round."""
-        count, batch = len(self._steps), self.config.batch
+        count, batch = len(self.examples), self.config.batch
         places = range(self.done * batch, (self.done + 1) * batch)
         orders = {
             place // count: np.random.default_rng(

@@ -22,3 +22,5 @@ from ._model import EdfModel as EdfModel
 from ._model import ModelConfig as ModelConfig
 from ._storage import load_model as load_model
 from ._storage import save_model as save_model
+from ._thinned import ThinnedCloud as ThinnedCloud
+from ._thinned import local_moments as local_moments

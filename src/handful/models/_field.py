@@ -10,12 +10,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from handful.clouds import Edges, NeighbourIndex, PointCloud, voxel_filter
+from handful.clouds import Edges, NeighbourIndex, PointCloud
 from handful.errors import OptionError
-from handful.nn import MAX_DEGREE, EdgeGeometry, TensorFieldLayer, TransformerLayer, Types
+from handful.models._thinned import DEGREE as MOMENT_DEGREE
+from handful.models._thinned import ThinnedCloud, thinned
+from handful.nn import (
+    MAX_DEGREE,
+    EdgeGeometry,
+    TensorFieldLayer,
+    TransformerLayer,
+    Types,
+    degree_sizes,
+)
 
 POSITIONS_AT_ONCE = 2048
 """Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
+_INVARIANT_SCALE = 4.0
+"""Sizes of moments are a few tenths, colours about one."""
 FEW_POSITIONS = 384
 """Up to so many positions are evaluated without a matrix for each point of the cloud."""
 
@@ -32,6 +43,8 @@ class EncoderConfig:
         channels: Channels of the hidden features, for each degree.
         heads: Heads of the attention.
         use_colors: Whether colours are an input; a cloud without them is then an error.
+        shape_radius: How far around each point of the thinned cloud the shape of the whole cloud is
+            an input (`local_moments`); 0 for none.
     """
 
     voxel_size: float | None = 0.017
@@ -41,8 +54,15 @@ class EncoderConfig:
     channels: int = 16
     heads: int = 4
     use_colors: bool = True
+    shape_radius: float = 0.0
 
     def __post_init__(self) -> None:
+        if not (np.isfinite(self.shape_radius) and 0 <= self.shape_radius <= 1.0):
+            raise OptionError(f"encoder shape_radius is {self.shape_radius}: need metres, 0 to 1.")
+        if self.shape_radius > 0 and self.degree < MOMENT_DEGREE:
+            raise OptionError(
+                f"encoder degree is {self.degree}: need {MOMENT_DEGREE} or more for shapes."
+            )
         for name in ("radius", "voxel_size"):
             value = getattr(self, name)
             if value is not None and not (np.isfinite(value) and 1e-4 <= value <= 1.0):
@@ -85,32 +105,57 @@ class Encoder(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self._embedding = nn.Linear(3 if config.use_colors else 1, config.channels)
+        shaped = config.shape_radius > 0
+        invariants = MOMENT_DEGREE + 1 if shaped else 0
+        self._embedding = nn.Linear((3 if config.use_colors else 1) + invariants, config.channels)
+        self._shape_weights = (
+            nn.Parameter(torch.randn(MOMENT_DEGREE, config.channels)) if shaped else None
+        )
+        first = MOMENT_DEGREE if shaped else 0
         self._layers = nn.ModuleList(
             TransformerLayer(
-                0 if layer == 0 else config.degree, config.degree, config.channels, config.heads
+                first if layer == 0 else config.degree,
+                config.degree,
+                config.channels,
+                config.heads,
             )
             for layer in range(config.layers)
         )
 
-    def forward(self, cloud: PointCloud) -> EncodedCloud:
-        """Filter the cloud, connect its points and compute their features."""
-        size = self.config.voxel_size
-        filtered = cloud if size is None else voxel_filter(cloud, size)
+    def thin(self, cloud: PointCloud) -> ThinnedCloud:
+        """A cloud as `forward` takes it."""
+        return thinned(cloud, self.config.voxel_size, self.config.shape_radius)
+
+    def forward(self, cloud: PointCloud | ThinnedCloud) -> EncodedCloud:
+        """Thin the cloud unless it is thinned, connect its points and compute their features."""
+        few = cloud if isinstance(cloud, ThinnedCloud) else self.thin(cloud)
         like = self._embedding.weight
-        points = torch.tensor(filtered.points, dtype=like.dtype, device=like.device)
-        index = NeighbourIndex(filtered.points)
-        found = _apart(index.graph(self.config.radius), filtered.points)
+        points = torch.tensor(few.points, dtype=like.dtype, device=like.device)
+        index = NeighbourIndex(few.points)
+        found = _apart(index.graph(self.config.radius), few.points)
         edges = _geometry(found, points, points, self.config.radius)
-        features = self._embedding(self._inputs(filtered).to(like))[:, None, :]
+        features = self._inputs(few).to(like)
         for layer in self._layers:
             features = layer(features, edges)
         return EncodedCloud(points, features, index)
 
-    def _inputs(self, cloud: PointCloud) -> Float[Tensor, "points inputs"]:
-        if not self.config.use_colors:
-            return torch.ones(len(cloud), 1)
-        return torch.tensor(cloud.require_colors()) * 2.0 - 1.0
+    def _inputs(self, few: ThinnedCloud) -> Float[Tensor, "points components channels"]:
+        """Colours, and the moments of the shape: their sizes as type 0, themselves as they are."""
+        like = self._embedding.weight
+        scalars = torch.ones(len(few), 1)
+        if self.config.use_colors:
+            scalars = torch.tensor(few.cloud.require_colors()) * 2.0 - 1.0
+        if self._shape_weights is None:
+            return self._embedding(scalars.to(like))[:, None, :]
+        assert few.moments is not None
+        moments = torch.tensor(few.moments).to(like)
+        blocks = moments.split(degree_sizes(MOMENT_DEGREE), dim=1)
+        sizes = [blocks[0], *(block.norm(dim=1, keepdim=True) for block in blocks[1:])]
+        invariants = torch.cat(sizes, dim=1) * _INVARIANT_SCALE
+        mixed = [self._embedding(torch.cat([scalars.to(like), invariants], dim=1))[:, None, :]]
+        for block, weights in zip(blocks[1:], self._shape_weights, strict=True):
+            mixed.append(block[:, :, None] * weights)
+        return torch.cat(mixed, dim=1)
 
 
 class FieldHead(nn.Module):
@@ -228,11 +273,11 @@ class DescriptorField(nn.Module):
         self.encoder = Encoder(config)
         self.head = FieldHead(config, types)
 
-    def encode(self, cloud: PointCloud) -> EncodedCloud:
+    def encode(self, cloud: PointCloud | ThinnedCloud) -> EncodedCloud:
         """Everything that does not depend on where the field is asked."""
         return self.encoder(cloud)
 
-    def forward(self, cloud: PointCloud) -> Field:
+    def forward(self, cloud: PointCloud | ThinnedCloud) -> Field:
         """The field of a cloud."""
         return self.head.prepare(self.encode(cloud))
 

@@ -5,6 +5,7 @@ from ._allocator import return_freed_memory as return_freed_memory
 from ._convolution import EdgeConvolution as EdgeConvolution
 from ._frames import EdgeGeometry as EdgeGeometry
 from ._layout import component_count as component_count
+from ._layout import degree_sizes as degree_sizes
 from ._pointwise import EquivariantLinear as EquivariantLinear
 from ._pointwise import EquivariantNorm as EquivariantNorm
 from ._pointwise import Gate as Gate

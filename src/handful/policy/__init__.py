@@ -14,6 +14,7 @@ from ._perturb import perturbed as perturbed
 from ._predictor import Predictor as Predictor
 from ._preparation import Preparation as Preparation
 from ._preparation import PreparedClouds as PreparedClouds
+from ._preparation import without_hand as without_hand
 from ._ranked import RankedPoses as RankedPoses
 from ._run import SAMPLES as SAMPLES
 from ._run import Look as Look

@@ -1,7 +1,7 @@
 """Confidence: how sure one may be that a pose of some energy is on a target that is there.
 
-Energies have no zero of their own, so they are compared with what the training demonstrations give:
-the best poses where the target is seen, and where it is cut out or something else stands there.
+Energies have no zero of their own, so they are compared with what scenes made up from the
+demonstrations give: where the target is seen, and where it is cut out or something else stands.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from handful.errors import OptionError
 
 SURE_ENOUGH = 0.5
 """A best pose of lower confidence means: no target found."""
 
-TOWARDS_WITHOUT = 0.7
-"""Where the threshold lies between scenes with target, 0, and scenes without, 1."""
-
-SOFTNESS = 8.0
-"""By how much the logit of the confidence falls from scenes with target to scenes without."""
+NEWTON_STEPS = 25
+"""Steps of Newton's method when a curve is fitted; it takes five to eight."""
+RIDGE = 1e-4
+"""Weight of the squares of slope and offset in the fit: keeps it finite."""
+CLEARLY = 3.0
+"""Standard deviations between the threshold and energies that were all right, or all wrong."""
+FLATTEST = 0.05
+"""Least slope of the logit, for each standard deviation of the energies, that says anything."""
 
 
 @dataclass(frozen=True)
@@ -48,22 +51,46 @@ class Confidence:
         return 1.0 / (1.0 + np.exp(np.clip((energies - self.threshold) / self.scale, -700, 700)))
 
     @classmethod
-    def between(
-        cls, with_target: Float[np.ndarray, "n"], without: Float[np.ndarray, "m"]
-    ) -> Confidence:
-        """The curve from the best energies of training scenes with and without their target.
+    def fitted(cls, energies: Float[np.ndarray, "n"], right: Bool[np.ndarray, "n"]) -> Confidence:
+        """The most likely curve for poses of some energies that were right or wrong.
 
-        A model knows its training scenes by heart and gives them lower energies than new ones. So
-        the threshold is not half of the way from the one kind to the other but `TOWARDS_WITHOUT`;
-        and the other kind stands where the quarter begins that looks most like the target.
-        Where the two kinds cannot be told apart, all confidences are about a half.
+        Platt's way: labels are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) instead of 1 and 0, so that the
+        curve of kinds that do not overlap is not a step, and both kinds weigh the same, so that
+        it does not depend on how many of each were tried. Where low energies are not the right
+        ones, all confidences are about a half.
+
+        Args:
+            energies: Of the best poses.
+            right: Which of them were on a target.
         """
-        everything = np.concatenate([with_target, without])
-        if not np.isfinite(everything).all() or not len(with_target) or not len(without):
-            raise OptionError("a confidence curve needs finite energies with and without target.")
-        seen, empty = float(np.median(with_target)), float(np.quantile(without, 0.25))
-        gap = empty - seen
-        noise = max(float(with_target.std()), float(without.std()), 1e-6)
-        if gap <= noise:
-            return cls(seen, SOFTNESS * noise)
-        return cls(seen + TOWARDS_WITHOUT * gap, gap / SOFTNESS)
+        if not len(energies) or not np.isfinite(energies).all():
+            raise OptionError("a confidence curve needs finite energies of one pose or more.")
+        spread = max(float(energies.std()), 1e-9)
+        if right.all():  # Whatever has such an energy is right.
+            return cls(float(energies.max()) + CLEARLY * spread, spread)
+        if not right.any():
+            return cls(float(energies.min()) - CLEARLY * spread, spread)
+        middle = float(energies.mean())
+        x = (energies - middle) / spread
+        good, bad = int(right.sum()), int((~right).sum())
+        label = np.where(right, (good + 1) / (good + 2), 1 / (bad + 2))
+        weight = np.where(right, 0.5 / good, 0.5 / bad)
+        slope, offset = _logistic(x, label, weight)
+        if slope > -FLATTEST:  # Higher energies are no worse: nothing can be told.
+            return cls(middle, spread / FLATTEST)
+        return cls(middle - spread * offset / slope, -spread / slope)
+
+
+def _logistic(
+    x: Float[np.ndarray, "n"], label: Float[np.ndarray, "n"], weight: Float[np.ndarray, "n"]
+) -> tuple[float, float]:
+    """Slope and offset of the logit that minimise the weighted cross entropy; Newton's method."""
+    rows = np.stack([x, np.ones_like(x)], axis=1)
+    found = np.zeros(2)
+    for _ in range(NEWTON_STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(rows @ found, -30, 30)))
+        slope = rows.T @ (weight * (p - label)) + RIDGE * found
+        bend = (rows.T * (weight * p * (1.0 - p))) @ rows + RIDGE * np.eye(2)
+        step = np.linalg.solve(bend, slope)
+        found = found - step * min(1.0, 4.0 / max(float(np.abs(step).max()), 1e-12))
+    return float(found[0]), float(found[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,9 +13,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from handful.clouds import Box, PointCloud, voxel_filter
+from handful.clouds import Box, PointCloud
 from handful.errors import EmptyCloudError, OptionError
-from handful.models import EdfModel, Field, MatchEnergy
+from handful.models import EdfModel, Field, MatchEnergy, ThinnedCloud
 from handful.policy._preparation import PreparedClouds
 from handful.policy._ranked import RankedPoses
 from handful.policy._tiles import TILE_POINTS, Tile, grown, owners, tiles_of
@@ -72,8 +71,7 @@ class SceneView:
             scene = _near(scene, workspace, self._from_contact + self.margin)
         clouds = preparation.clouds(scene, None, gripper)
         self._clouds = PreparedClouds(clouds.scene, held, clouds.T_frame_scene, T_frame_gripper)
-        voxel = predictor.model.config.encoder.voxel_size
-        self._points = clouds.scene if voxel is None else voxel_filter(clouds.scene, voxel)
+        self._points = predictor.model.key_field.encoder.thin(clouds.scene)
         self._domain = predictor.search.domain(self._points.points, self._queries)
         if len(self._points) <= tile_points:
             self.tiles = [Tile(self._domain, np.arange(len(self._points)))]
@@ -290,12 +288,10 @@ class SceneView:
         return RankedPoses(T_scene_gripper, values, sure, seconds, predictor.gripper)
 
 
-def encoded_field(model: EdfModel, cloud: PointCloud) -> Field:
-    """The key field of a cloud that has been through the encoder's voxel filter."""
-    encoder = copy.copy(model.key_field.encoder)
-    encoder.config = replace(encoder.config, voxel_size=None)
+def encoded_field(model: EdfModel, cloud: ThinnedCloud) -> Field:
+    """The key field of a cloud that has been thinned for the encoder."""
     with torch.no_grad():
-        return model.key_field.head.prepare(encoder(cloud))
+        return model.key_field(cloud)
 
 
 def _near(scene: PointCloud, workspace: Box, margin: float) -> PointCloud:

@@ -68,10 +68,14 @@ class Clutter:
             raise OptionError(f"{self} needs positive lengths in order.")
 
     def apply(
-        self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
+        self,
+        scene: PointCloud,
+        target: Float[np.ndarray, "3"],
+        rng: np.random.Generator,
+        floor: bool = True,
     ) -> PointCloud:
-        """The scene with shapes around `target`."""
-        if self.floor > 0 and rng.uniform() < self.floor:
+        """The scene with shapes around `target`, and a floor where one is allowed."""
+        if floor and self.floor > 0 and rng.uniform() < self.floor:
             scene = self._with_floor(scene, target, rng)
         count = int(rng.integers(self.most + 1))
         return _joined(scene, [self._shape(scene, target, rng) for _ in range(count)])
