@@ -23,7 +23,7 @@ from handful.errors import OptionError
 
 if TYPE_CHECKING:
     from handful.demos import DemoSet
-    from handful.learning import Recipe, StepReport
+    from handful.learning import Recipe, RunFolder, StepReport
     from handful.policy import Predictor, RankedPoses
 
 console = Console(emoji=False)
@@ -120,8 +120,24 @@ def train(
             },
             command=shlex.join(["handful", *sys.argv[1:]]),
         )
+    for name in names:
+        _tell_separation(RunFolder(out), name, len(loaded))
     look = shlex.join(["handful", "infer", str(out), "SCENE.ply", "--step", names[0]])
     console.print(escape(f"Trained: {out}. Use it: {look}"), soft_wrap=True)
+
+
+def _tell_separation(run: RunFolder, step: str, count: int) -> None:
+    """Say where objects could not be told from their scenes, and what helps."""
+    separated = run.trained(step).get("separated")
+    if isinstance(separated, int) and separated < count:
+        console.print(
+            escape(
+                f"Step {step!r}: in {count - separated} of {count} demonstrations the object "
+                "cannot be told from its scene, and is only shown where it stood. To have it shown "
+                "lying, raised and among other things, record the grasp cloud of the next step."
+            ),
+            soft_wrap=True,
+        )
 
 
 def train_with_progress(

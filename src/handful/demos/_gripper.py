@@ -182,6 +182,25 @@ class Gripper:
         height = (points - pose[:3, 3]) @ pose[:3, 2]
         return (height < -behind) & self.shape.contains(points.astype(np.float64), margin)
 
+    def may_be_finger(
+        self, points: Float[np.ndarray, "points 3"], margin: float = 0.006
+    ) -> Bool[np.ndarray, "points"]:
+        """Which points of a grasp cloud are where a finger is at some width.
+
+        Args:
+            points: In the gripper frame, metres.
+            margin: Points up to this far outside of a finger count, metres.
+        """
+        found = np.zeros(len(points), dtype=bool)
+        fingers = () if self.shape is None else tuple(box for box in self.shape.boxes if box.side)
+        if not fingers:
+            return found
+        for width in np.linspace(0.0, self.opening, 2 + math.ceil(self.opening / (2.0 * margin))):
+            shape = replace(self, shape=HandShape(fingers)).with_width(float(width)).shape
+            assert shape is not None
+            found |= shape.contains(points.astype(np.float64), margin)
+        return found
+
 
 def gripper_from_tip(tip: float, opening: float, axis: str) -> Gripper:
     """The gripper of a demonstration set of version 1: its finger tips are the contact.

@@ -62,11 +62,11 @@ CLUTTERED = 6
 THINGS = ContextDropout(probability=0.7, smallest=0.1, largest=0.2, nearest_cut=0.5, whole=0.25)
 """What is shown around an object that an empty gripper takes: it may stand anywhere."""
 PLACES = ContextDropout(probability=0.5, smallest=0.14, largest=0.25, nearest_cut=0.6, whole=0.4)
-"""What is shown around a place for what is held. The middle of a tray looks like a table: what tells
-them apart is the edge, which a crop must not take away."""
+"""What is shown around a place for what is held. The middle of a tray looks like a table: a crop
+must not take away its edge, which tells them apart."""
 NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
-SENSOR = Sensor(noisy=0.4, sparse=0.2)
+SENSOR = Sensor(noisy=0.4, sparse=0.2, sparsest=0.6)
 
 STEPS = {False: 1000, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""

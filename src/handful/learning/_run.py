@@ -210,7 +210,9 @@ def train_in_folder(
     predictor = finish(trainer, demos, recipe)
     save_predictor(predictor, run.model(step))
     summary = {"seconds": round(keeper.seconds, 2), "fingerprint": mark, "skipped": trainer.skipped}
-    more = {"steps": trainer.done, "seed": recipe.training.seed}
+    more: dict[str, Any] = {"steps": trainer.done, "seed": recipe.training.seed}
+    if not recipe.step.action.holding:
+        more["separated"] = sum(example.separated for example in trainer.examples)
     run.note(models={step: {**summary, **more}})
     run.checkpoint(step).unlink()
     return predictor

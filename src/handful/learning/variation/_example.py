@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from handful.clouds import NeighbourIndex, PointCloud, concatenate, voxel_filter
 from handful.demos import Demonstration, DemoSet, Step
@@ -22,11 +22,11 @@ SAME = 0.012
 """Metres: scene points nearer than this to the moved grasp cloud are the object's. Objects shift by
 some millimetres when fingers close."""
 ABOVE = 0.006
-"""Metres above the object's lowest point: scene points below are its support's."""
-AT_CONTACT = 0.04
-"""Metres around the contact, where the grasp cloud shows finger tips as well: its points count
-there only if the scene has a point as near as `CONFIRMED`, metres."""
-CONFIRMED = 0.006
+"""Metres above the object's support: scene points below are the support's."""
+AROUND = 0.15
+"""Metres around the object, seen from above, where its support is looked for."""
+AT_CONTACT = 0.03
+"""Metres around the contact, where a grasp cloud shows finger tips as well."""
 SEEN = 0.3
 """Least share of the moved grasp cloud that the scene must confirm."""
 FEWEST = 40
@@ -88,9 +88,11 @@ def _example(demo: Demonstration, step: Step, demos: DemoSet, preparation: Prepa
     held = _held_next(demo, step)
     if held is None:
         return Example(shown, up, contact)
-    held = without_hand(held, demos.gripper).transformed(targets[0])
-    where = (targets[0] @ contact)[:3, 3]
-    parts = separate(clouds.scene, held, where, up, preparation.scene_voxel)
+    held = without_hand(held, demos.gripper)
+    beside = np.linalg.norm(held.points - contact[:3, 3], axis=1) < AT_CONTACT
+    doubtful = beside | demos.gripper.may_be_finger(held.points)
+    held = held.transformed(targets[0])
+    parts = separate(clouds.scene, held, doubtful, up, preparation.scene_voxel)
     return Example(shown, up, contact, *(parts or ()))
 
 
@@ -103,7 +105,7 @@ def _held_next(demo: Demonstration, step: Step) -> PointCloud | None:
 def separate(
     scene: PointCloud,
     held: PointCloud,
-    contact: Float[np.ndarray, "3"],
+    doubtful: Bool[np.ndarray, "held"],
     up: Float[np.ndarray, "3"],
     voxel: float,
 ) -> tuple[PointCloud, PointCloud] | None:
@@ -112,29 +114,46 @@ def separate(
     Args:
         scene: With the object in it.
         held: The object in the gripper, moved to where it was in the scene.
-        contact: Where the gripper takes it, scene frame, metres.
+        doubtful: Which points of `held` may be the gripper's; the scene tells what is there.
         up: Upwards in the scene frame.
         voxel: The object is thinned to this, metres.
     """
+    if (~doubtful).sum() < FEWEST:
+        return None
+    near = NeighbourIndex(held.points).distance(scene.points, at_most=SAME) < SAME
+    held = held.selected(~doubtful)
     to_scene = NeighbourIndex(scene.points).distance(held.points, at_most=SAME)
     if np.isfinite(to_scene).mean() < SEEN:
         return None
-    at_contact = np.linalg.norm(held.points - contact, axis=1) < AT_CONTACT
-    held_kept = ~at_contact | (to_scene < CONFIRMED)
-    if held_kept.sum() < 2:
-        return None
-    low = float(np.quantile(held.points[held_kept] @ up, 0.01))
-    above = scene.points @ up > low + ABOVE
-    near = NeighbourIndex(held.points).distance(scene.points, at_most=SAME) < SAME
-    of_thing = near & above
+    height = scene.points @ up
+    of_thing = near & (height > _support(scene.points, height, near, held, up) + ABOVE)
     if of_thing.sum() < FEWEST or (~near).sum() < FEWEST:
         return None
-    held_kept &= held.points @ up > low - ABOVE
     parts = [scene.selected(of_thing)]
-    if held_kept.sum() >= 2 and held.has_colors == scene.has_colors:
-        parts.append(held.selected(held_kept))
+    if held.has_colors == scene.has_colors:
+        parts.append(held)
     try:
         thing = voxel_filter(concatenate(parts), voxel)
     except EmptyCloudError:
         return None
-    return thing, scene.selected(~of_thing)
+    return thing, scene.selected(~near)
+
+
+def _support(
+    points: Float[np.ndarray, "points 3"],
+    height: Float[np.ndarray, "points"],
+    near: Bool[np.ndarray, "points"],
+    held: PointCloud,
+    up: Float[np.ndarray, "3"],
+) -> float:
+    """Height of what the object stands on: where most of the points around it are, metres.
+
+    Where there is nothing around it, its own lowest point.
+    """
+    lowest = float((held.points @ up).min())
+    middle = held.points.mean(axis=0)
+    flat = points - middle - ((points - middle) @ up)[:, None] * up
+    around = (
+        ~near & (np.square(flat).sum(axis=1) < AROUND**2) & (np.abs(height - lowest) < SAME * 2)
+    )
+    return float(np.median(height[around])) if around.sum() >= FEWEST else lowest
