@@ -10,6 +10,7 @@ from ._interfaces import PosePredictor as PosePredictor
 from ._interfaces import RatingPredictor as RatingPredictor
 from ._interfaces import Robot as Robot
 from ._motion import Motion as Motion
+from ._motion import backed_off as backed_off
 from ._perturb import perturbed as perturbed
 from ._predictor import Predictor as Predictor
 from ._preparation import Preparation as Preparation

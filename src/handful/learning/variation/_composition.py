@@ -7,6 +7,7 @@ and is exact. Nothing here knows what the object is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from handful.clouds import PointCloud, concatenate
 from handful.errors import OptionError
 from handful.learning.variation._augmentation import turn_colors
 from handful.learning.variation._example import Example
+from handful.policy import backed_off
 
 _SPACING = 0.006
 """Distance of neighbouring points of a block, metres: about that of prepared scenes."""
@@ -24,6 +26,11 @@ _TABLE = 0.008
 """Points at most this far above the support of the object are its support's, metres."""
 _SPOTS = 8
 """Other places that are tried for an object."""
+_TRIES = 8
+"""Places that are drawn until the hand is free."""
+_BACKS, _DEPTH, _FEW, _HAND_REACH = (0.0, 0.03), 0.002, 3, 0.4
+"""Metres before the pose where the hand is checked; metres that it may sink into things; points
+that may be inside of it; metres around its frame that are looked at."""
 _MARGIN = 0.02
 """Least free distance between an object in another place and what stands there, metres."""
 
@@ -62,14 +69,41 @@ class Composition:
         return example.separated and rng.uniform() < self.probability
 
     def apply(self, example: Example, rng: np.random.Generator) -> Example:
-        """The example with its object somewhere else; its parts must be known."""
-        thing, rest, up = example.thing, example.rest, example.up
+        """The example with its object somewhere else, where the gripper can get at it.
+
+        Its parts must be known. Places are drawn until the hand goes through nothing there; after
+        `_TRIES` of them the object stays where it was.
+        """
+        thing, rest = example.thing, example.rest
         assert thing is not None
         assert rest is not None
         points = thing.points.astype(np.float64)
-        level = float((points @ up).min())
+        floating = rng.uniform() < self.floating
+        around = self._around(rest, example.up, float((points @ example.up).min()), floating)
+        T, block = np.eye(4), None
+        for _ in range(_TRIES):
+            moved, under = self._place(points, rest, example.up, rng)
+            things = [part for part in (around, under) if part is not None]
+            if _hand_is_free(moved @ example.step.targets[0], things, example, floating):
+                T, block = moved, under
+                break
+        there = thing.transformed(T)
+        if thing.has_colors and rng.uniform() < self.recolored:
+            there = turn_colors(there, rng)
+        scene = concatenate([part for part in (around, there, block) if part is not None])
+        step = example.step.changed(scene, T @ example.step.targets)
+        return replace(example, step=step, thing=there, rest=None)
+
+    def _place(
+        self,
+        points: Float[np.ndarray, "points 3"],
+        rest: PointCloud,
+        up: Float[np.ndarray, "3"],
+        rng: np.random.Generator,
+    ) -> tuple[Float[np.ndarray, "4 4"], PointCloud | None]:
+        """A motion of the object to where and how it could lie or stand, and a block under it."""
+        level, middle = float((points @ up).min()), points.mean(axis=0)
         turn = np.eye(3) if rng.uniform() < self.upright else Rotation.random(rng=rng).as_matrix()
-        middle = points.mean(axis=0)
         turned = (points - middle) @ turn.T
         height = rng.uniform(*self.heights) if rng.uniform() < self.raised else 0.0
         radius = float(np.linalg.norm(turned - (turned @ up)[:, None] * up, axis=1).max())
@@ -79,21 +113,15 @@ class Composition:
         to = spot + (level + height - float((turned @ up).min()) - spot @ up) * up
         T = np.eye(4)
         T[:3, :3], T[:3, 3] = turn, to - turn @ middle
-        moved = thing.transformed(T)
-        if thing.has_colors and rng.uniform() < self.recolored:
-            moved = turn_colors(moved, rng)
-        parts = [self._around(rest, up, level, rng), moved]
-        if height > 0:
-            parts.append(_block(to, up, level, height, radius, rest.has_colors, rng))
-        scene = concatenate([part for part in parts if part is not None])
-        step = example.step.changed(scene, T @ example.step.targets)
-        return replace(example, step=step, thing=moved, rest=None)
+        if height == 0:
+            return T, None
+        return T, _block(to, up, level, height, radius, rest.has_colors, rng)
 
     def _around(
-        self, rest: PointCloud, up: Float[np.ndarray, "3"], level: float, rng: np.random.Generator
+        self, rest: PointCloud, up: Float[np.ndarray, "3"], level: float, floating: bool
     ) -> PointCloud | None:
         """The rest of the scene, or of it what stands on the table if that was cut away."""
-        if rng.uniform() >= self.floating:
+        if not floating:
             return rest
         standing = rest.points @ up > level + _TABLE
         return rest.selected(standing) if standing.sum() >= 2 else None
@@ -118,6 +146,35 @@ class Composition:
             if not len(away) or away.min() > radius + _MARGIN:
                 return spot
         return otherwise
+
+
+def _hand_is_free(
+    T_scene_gripper: Float[np.ndarray, "4 4"],
+    things: Sequence[PointCloud],
+    example: Example,
+    floating: bool,
+) -> bool:
+    """Whether the open hand, and the hand on its way, is neither in other things nor in the table.
+
+    A hand of unknown shape is free everywhere.
+    """
+    shape = example.gripper.shape
+    if shape is None:
+        return True
+    assert example.thing is not None
+    level = float((example.thing.points @ example.up).min())
+    corners = np.concatenate([vertices for vertices, _ in shape.surfaces()])
+    for back in _BACKS:
+        pose = backed_off(T_scene_gripper[None], example.gripper, back)[0]
+        heights = (corners @ pose[:3, :3].T + pose[:3, 3]) @ example.up
+        if not floating and heights.min() < level - _DEPTH:
+            return False
+        for cloud in things:
+            local = (cloud.points - pose[:3, 3]) @ pose[:3, :3]
+            near = np.square(local).sum(axis=1) < _HAND_REACH**2
+            if shape.contains(local[near], -_DEPTH).sum() > _FEW:
+                return False
+    return True
 
 
 def _block(

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from handful.clouds import NeighbourIndex, PointCloud, concatenate, voxel_filter
-from handful.demos import Demonstration, DemoSet, Step
+from handful.demos import Demonstration, DemoSet, Gripper, Step
 from handful.errors import DemoError, EmptyCloudError
 from handful.policy import Preparation, without_hand
 
@@ -40,7 +40,7 @@ class Example:
     Attributes:
         step: As the model sees it (`Preparation.step`).
         up: Upwards in the frame of its scene cloud, a unit vector.
-        contact: The gripper's contact frame, T_gripper_contact.
+        gripper: What does the step.
         thing: The object that leaves with the gripper at the first target, in the frame of the
             scene cloud; None where the demonstration does not tell it.
         rest: The scene without it, or None.
@@ -48,9 +48,14 @@ class Example:
 
     step: Step
     up: Float[np.ndarray, "3"]
-    contact: Float[np.ndarray, "4 4"]
+    gripper: Gripper
     thing: PointCloud | None = None
     rest: PointCloud | None = None
+
+    @property
+    def contact(self) -> Float[np.ndarray, "4 4"]:
+        """The gripper's contact frame, T_gripper_contact."""
+        return self.gripper.T_gripper_contact
 
     @property
     def separated(self) -> bool:
@@ -68,7 +73,6 @@ def examples_of(demos: DemoSet, step: str, preparation: Preparation) -> list[Exa
 
 
 def _example(demo: Demonstration, step: Step, demos: DemoSet, preparation: Preparation) -> Example:
-    contact = demos.gripper.T_gripper_contact
     if step.action.holding:
         if step.grasp is None:
             raise DemoError(
@@ -79,7 +83,7 @@ def _example(demo: Demonstration, step: Step, demos: DemoSet, preparation: Prepa
         shown = Step(
             step.name, step.action, clouds.scene, clouds.between_frames(step.targets), clouds.grasp
         )
-        return Example(shown, clouds.T_frame_scene[:3, :3] @ UP, contact)
+        return Example(shown, clouds.T_frame_scene[:3, :3] @ UP, demos.gripper)
     # What an empty gripper looks like says nothing.
     clouds = preparation.clouds(step.scene, None, demos.gripper)
     targets = clouds.between_frames(step.targets)
@@ -87,13 +91,14 @@ def _example(demo: Demonstration, step: Step, demos: DemoSet, preparation: Prepa
     up = clouds.T_frame_scene[:3, :3] @ UP
     held = _held_next(demo, step)
     if held is None:
-        return Example(shown, up, contact)
+        return Example(shown, up, demos.gripper)
     held = without_hand(held, demos.gripper)
-    beside = np.linalg.norm(held.points - contact[:3, 3], axis=1) < AT_CONTACT
+    contact = demos.gripper.T_gripper_contact[:3, 3]
+    beside = np.linalg.norm(held.points - contact, axis=1) < AT_CONTACT
     doubtful = beside | demos.gripper.may_be_finger(held.points)
     held = held.transformed(targets[0])
     parts = separate(clouds.scene, held, doubtful, up, preparation.scene_voxel)
-    return Example(shown, up, contact, *(parts or ()))
+    return Example(shown, up, demos.gripper, *(parts or ()))
 
 
 def _held_next(demo: Demonstration, step: Step) -> PointCloud | None:
