@@ -79,10 +79,10 @@ class Composition:
         assert rest is not None
         points = thing.points.astype(np.float64)
         floating = rng.uniform() < self.floating
-        around = self._around(rest, example.up, float((points @ example.up).min()), floating)
-        T, block = np.eye(4), None
+        around = self._around(rest, example.up, example.level, floating)
+        T, block = _standing(points, example.up, example.level), None
         for _ in range(_TRIES):
-            moved, under = self._place(points, rest, example.up, rng)
+            moved, under = self._place(points, rest, example.up, example.level, rng)
             things = [part for part in (around, under) if part is not None]
             if _hand_is_free(moved @ example.step.targets[0], things, example, floating):
                 T, block = moved, under
@@ -99,10 +99,11 @@ class Composition:
         points: Float[np.ndarray, "points 3"],
         rest: PointCloud,
         up: Float[np.ndarray, "3"],
+        level: float,
         rng: np.random.Generator,
     ) -> tuple[Float[np.ndarray, "4 4"], PointCloud | None]:
         """A motion of the object to where and how it could lie or stand, and a block under it."""
-        level, middle = float((points @ up).min()), points.mean(axis=0)
+        middle = points.mean(axis=0)
         turn = np.eye(3) if rng.uniform() < self.upright else Rotation.random(rng=rng).as_matrix()
         turned = (points - middle) @ turn.T
         height = rng.uniform(*self.heights) if rng.uniform() < self.raised else 0.0
@@ -148,6 +149,15 @@ class Composition:
         return otherwise
 
 
+def _standing(
+    points: Float[np.ndarray, "points 3"], up: Float[np.ndarray, "3"], level: float
+) -> Float[np.ndarray, "4 4"]:
+    """The motion along upwards that brings an object down, or up, to its support."""
+    T = np.eye(4)
+    T[:3, 3] = (level - float((points @ up).min())) * up
+    return T
+
+
 def _hand_is_free(
     T_scene_gripper: Float[np.ndarray, "4 4"],
     things: Sequence[PointCloud],
@@ -161,13 +171,11 @@ def _hand_is_free(
     shape = example.gripper.shape
     if shape is None:
         return True
-    assert example.thing is not None
-    level = float((example.thing.points @ example.up).min())
     corners = np.concatenate([vertices for vertices, _ in shape.surfaces()])
     for back in _BACKS:
         pose = backed_off(T_scene_gripper[None], example.gripper, back)[0]
         heights = (corners @ pose[:3, :3].T + pose[:3, 3]) @ example.up
-        if not floating and heights.min() < level - _DEPTH:
+        if not floating and heights.min() < example.level - _DEPTH:
             return False
         for cloud in things:
             local = (cloud.points - pose[:3, 3]) @ pose[:3, :3]

@@ -41,21 +41,21 @@ class Example:
         step: As the model sees it (`Preparation.step`).
         up: Upwards in the frame of its scene cloud, a unit vector.
         gripper: What does the step.
+        contact: The contact frame in the frame that the targets are poses of: T_gripper_contact for
+            an empty gripper, and that in the grasp cloud's own frame for a full one.
         thing: The object that leaves with the gripper at the first target, in the frame of the
             scene cloud; None where the demonstration does not tell it.
         rest: The scene without it, or None.
+        level: Height of what the object stands on, along upwards, metres.
     """
 
     step: Step
     up: Float[np.ndarray, "3"]
     gripper: Gripper
+    contact: Float[np.ndarray, "4 4"]
     thing: PointCloud | None = None
     rest: PointCloud | None = None
-
-    @property
-    def contact(self) -> Float[np.ndarray, "4 4"]:
-        """The gripper's contact frame, T_gripper_contact."""
-        return self.gripper.T_gripper_contact
+    level: float = 0.0
 
     @property
     def separated(self) -> bool:
@@ -73,32 +73,34 @@ def examples_of(demos: DemoSet, step: str, preparation: Preparation) -> list[Exa
 
 
 def _example(demo: Demonstration, step: Step, demos: DemoSet, preparation: Preparation) -> Example:
+    gripper = demos.gripper
     if step.action.holding:
         if step.grasp is None:
             raise DemoError(
                 f"demonstration {demo.name!r}: the step {step.name!r} has no grasp cloud, which "
                 "its model learns from: record what the gripper holds."
             )
-        clouds = preparation.clouds(step.scene, step.grasp, demos.gripper)
+        clouds = preparation.clouds(step.scene, step.grasp, gripper)
         shown = Step(
             step.name, step.action, clouds.scene, clouds.between_frames(step.targets), clouds.grasp
         )
-        return Example(shown, clouds.T_frame_scene[:3, :3] @ UP, demos.gripper)
+        T_frame_contact = clouds.T_frame_gripper @ gripper.T_gripper_contact
+        return Example(shown, clouds.T_frame_scene[:3, :3] @ UP, gripper, T_frame_contact)
     # What an empty gripper looks like says nothing.
-    clouds = preparation.clouds(step.scene, None, demos.gripper)
+    clouds = preparation.clouds(step.scene, None, gripper)
     targets = clouds.between_frames(step.targets)
     shown = Step(step.name, step.action, clouds.scene, targets)
     up = clouds.T_frame_scene[:3, :3] @ UP
+    contact = gripper.T_gripper_contact
     held = _held_next(demo, step)
     if held is None:
-        return Example(shown, up, demos.gripper)
-    held = without_hand(held, demos.gripper)
-    contact = demos.gripper.T_gripper_contact[:3, 3]
-    beside = np.linalg.norm(held.points - contact, axis=1) < AT_CONTACT
-    doubtful = beside | demos.gripper.may_be_finger(held.points)
+        return Example(shown, up, gripper, contact)
+    held = without_hand(held, gripper)
+    beside = np.linalg.norm(held.points - contact[:3, 3], axis=1) < AT_CONTACT
+    doubtful = beside | gripper.may_be_finger(held.points)
     held = held.transformed(targets[0])
     parts = separate(clouds.scene, held, doubtful, up, preparation.scene_voxel)
-    return Example(shown, up, demos.gripper, *(parts or ()))
+    return Example(shown, up, gripper, contact, *(parts or ()))
 
 
 def _held_next(demo: Demonstration, step: Step) -> PointCloud | None:
@@ -113,8 +115,10 @@ def separate(
     doubtful: Bool[np.ndarray, "held"],
     up: Float[np.ndarray, "3"],
     voxel: float,
-) -> tuple[PointCloud, PointCloud] | None:
-    """The object and the rest of a scene, or None where they cannot be told apart.
+) -> tuple[PointCloud, PointCloud, float] | None:
+    """The object, the rest of a scene and the height of the object's support.
+
+    None where they cannot be told apart.
 
     Args:
         scene: With the object in it.
@@ -131,7 +135,8 @@ def separate(
     if np.isfinite(to_scene).mean() < SEEN:
         return None
     height = scene.points @ up
-    of_thing = near & (height > _support(scene.points, height, near, held, up) + ABOVE)
+    level = _support(scene.points, height, near, held, up)
+    of_thing = near & (height > level + ABOVE)
     if of_thing.sum() < FEWEST or (~near).sum() < FEWEST:
         return None
     parts = [scene.selected(of_thing)]
@@ -141,7 +146,7 @@ def separate(
         thing = voxel_filter(concatenate(parts), voxel)
     except EmptyCloudError:
         return None
-    return thing, scene.selected(~near)
+    return thing, scene.selected(~near), level
 
 
 def _support(
