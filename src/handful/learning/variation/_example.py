@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
+from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from handful.clouds import NeighbourIndex, PointCloud, concatenate, voxel_filter
 from handful.demos import Demonstration, DemoSet, Gripper, Step
@@ -18,9 +19,10 @@ from handful.errors import DemoError, EmptyCloudError
 from handful.policy import Preparation, without_hand
 
 UP = np.array([0.0, 0.0, 1.0])
+SHIFT, REGISTRATIONS = 0.025, 12
+"""Metres by which an object may shift when fingers close, and steps of its registration."""
 SAME = 0.012
-"""Metres: scene points nearer than this to the moved grasp cloud are the object's. Objects shift by
-some millimetres when fingers close."""
+"""Metres: scene points nearer than this to the registered grasp cloud are the object's."""
 ABOVE = 0.006
 """Metres above the object's support: scene points below are the support's."""
 AROUND = 0.15
@@ -129,11 +131,16 @@ def separate(
     """
     if (~doubtful).sum() < FEWEST:
         return None
+    motion = _registration(held.selected(~doubtful), scene, up)
+    if motion is None:
+        return None
+    held = held.transformed(motion)
     near = NeighbourIndex(held.points).distance(scene.points, at_most=SAME) < SAME
     held = held.selected(~doubtful)
     to_scene = NeighbourIndex(scene.points).distance(held.points, at_most=SAME)
     if np.isfinite(to_scene).mean() < SEEN:
         return None
+    near |= _enclosed(scene.points, held.points)
     height = scene.points @ up
     level = _support(scene.points, height, near, held, up)
     of_thing = near & (height > level + ABOVE)
@@ -147,6 +154,56 @@ def separate(
     except EmptyCloudError:
         return None
     return thing, scene.selected(~near), level
+
+
+def _enclosed(
+    points: Float[np.ndarray, "points 3"], hull_of: Float[np.ndarray, "corners 3"]
+) -> Bool[np.ndarray, "points"]:
+    """Which points are in the convex hull of others: the inside of what was seen from outside."""
+    try:
+        faces = ConvexHull(hull_of).equations
+    except QhullError:  # all in one plane
+        return np.zeros(len(points), dtype=bool)
+    low, high = hull_of.min(axis=0), hull_of.max(axis=0)
+    inside = ((points >= low) & (points <= high)).all(axis=1)
+    inside[inside] = (points[inside] @ faces[:, :3].T + faces[:, 3] <= 0.0).all(axis=1)
+    return inside
+
+
+def _registration(
+    held: PointCloud, scene: PointCloud, up: Float[np.ndarray, "3"]
+) -> Float[np.ndarray, "4 4"] | None:
+    """The small motion that brings a held object to where the scene shows it, or None.
+
+    Objects shift when fingers close. Iterative closest points, from the scene's points above the
+    support to the object's, which is known from more sides, over shorter and shorter distances.
+    """
+    target = held.points.astype(np.float64)
+    points = scene.points[scene.points @ up > np.quantile(target @ up, 0.01) + SHIFT]
+    motion = np.eye(4)
+    for reach in np.linspace(SHIFT, SAME, REGISTRATIONS):
+        distance, index = cKDTree(target).query(points, distance_upper_bound=reach)
+        found = np.isfinite(distance)
+        if found.sum() < FEWEST:
+            return None
+        step = _kabsch(target[index[found]], points[found].astype(np.float64))
+        target = target @ step[:3, :3].T + step[:3, 3]
+        motion = step @ motion
+    moved = np.linalg.norm(target - held.points, axis=1).max()
+    return motion if moved < 2.0 * SHIFT else None
+
+
+def _kabsch(
+    source: Float[np.ndarray, "pairs 3"], target: Float[np.ndarray, "pairs 3"]
+) -> Float[np.ndarray, "4 4"]:
+    """The rigid motion of least squares from points to points."""
+    middle, to = source.mean(axis=0), target.mean(axis=0)
+    left, _, right = np.linalg.svd((source - middle).T @ (target - to))
+    sign = np.array([1.0, 1.0, np.sign(np.linalg.det(left @ right))])
+    motion = np.eye(4)
+    motion[:3, :3] = (left * sign @ right).T
+    motion[:3, 3] = to - motion[:3, :3] @ middle
+    return motion
 
 
 def _support(
