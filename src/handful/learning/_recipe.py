@@ -68,7 +68,10 @@ NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
 SENSOR = Sensor(noisy=0.4, sparse=0.2, sparsest=0.6)
 
-STEPS = {False: 1000, True: 800}
+SHAPE_RADII = (0.02, 0.016)
+"""Around points of the scene and of what is held, metres: a little more than their distance."""
+
+STEPS = {False: 1800, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
 _WITHOUT_ORIENTATION = 10
@@ -138,13 +141,15 @@ def recipe_for(
 
 def _model(demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool) -> ModelConfig:
     use_colors = _has_colors(demos)
-    key = EncoderConfig(radius=0.04, use_colors=use_colors)
+    key = EncoderConfig(radius=0.04, use_colors=use_colors, shape_radius=SHAPE_RADII[0])
     channels = descriptor_channels(types)
     if not step.action.holding:
         learned = LearnedQueryConfig(_learned_positions(demos.gripper, types))
         return ModelConfig(key, channels, learned=learned)
     grasp = GraspQueryConfig(
-        encoder=EncoderConfig(voxel_size=0.014, radius=0.03, use_colors=use_colors),
+        encoder=EncoderConfig(
+            voxel_size=0.014, radius=0.03, use_colors=use_colors, shape_radius=SHAPE_RADII[1]
+        ),
         count=24,
         cluster_radius=0.015,
         # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.

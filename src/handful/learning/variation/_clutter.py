@@ -1,10 +1,10 @@
 """Clutter: random shapes in training scenes, so that a model learns what the target is not.
 
 A demonstrated scene holds little besides its target, and whatever tells the two apart will do: the
-end of a hammer's handle sticks out like the neck of a bottle. Boxes, ellipsoids, cylinders and
-cones of any size and colour, standing around, leave less to chance. And where a bottle stood in
-the demonstrations, its neck was far from the table and cameras saw all sides of it. A floor at any
-angle near the target, with cameras above it only, shows the bottle as if it lay.
+end of a hammer's handle sticks out like the neck of a bottle. Boxes, ellipsoids, cylinders, cones
+and rings of any size and colour, alone or grown together, leave less to chance. And where a bottle
+stood in the demonstrations, its neck was far from the table and cameras saw all sides of it. A
+floor at any angle near the target, with cameras above it only, shows the bottle as if it lay.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from handful.learning.variation._visibility import visible_from
 _SPACING = 0.006
 """Distance of neighbouring points, metres: about that of prepared scenes."""
 _MOST_POINTS = 800
+_MOST_PARTS = 4
+"""A thing of several shapes has up to this many."""
 _CAMERAS, _CAMERA_DISTANCE, _LEVEL = 3, 0.7, 0.8
 """Cameras above a floor, their distance from the target in metres, and how level they may look."""
 _FEWEST = 20
@@ -44,6 +46,7 @@ class Clutter:
         largest: The largest one.
         gap: Least free distance between a shape and the target.
         two_colors: Probability that a shape has two colours.
+        compound: Probability that a thing consists of several shapes.
         floor: Probability of a floor.
         floor_gaps: Smallest and largest distance between floor and target.
     """
@@ -53,11 +56,17 @@ class Clutter:
     largest: float = 0.05
     gap: float = 0.03
     two_colors: float = 0.3
+    compound: float = 0.5
     floor: float = 0.0
     floor_gaps: tuple[float, float] = (0.02, 0.08)
 
     def __post_init__(self) -> None:
-        if not (0 <= self.most <= 100 and 0 <= self.two_colors <= 1 and 0 <= self.floor <= 1):
+        if not (
+            0 <= self.most <= 100
+            and 0 <= self.two_colors <= 1
+            and 0 <= self.floor <= 1
+            and 0 <= self.compound <= 1
+        ):
             raise OptionError(f"{self} needs 0 to 100 shapes and probabilities.")
         lengths = (
             (0.0, self.smallest, self.largest, np.inf),
@@ -109,8 +118,23 @@ class Clutter:
     def _shape(
         self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
     ) -> tuple[Float[np.ndarray, "points 3"], Float[np.ndarray, "points 3"]]:
-        """Points and colours of one shape."""
+        """Points and colours of one thing: a shape, or several that grow out of each other."""
         half = np.exp(rng.uniform(math.log(self.smallest), math.log(self.largest), 3))
+        points, colors = self._part(half, rng)
+        if rng.uniform() < self.compound:
+            for _ in range(int(rng.integers(1, _MOST_PARTS))):
+                smaller = half * rng.uniform(0.4, 1.1, 3)
+                part, tint = self._part(np.clip(smaller, self.smallest, self.largest), rng)
+                at = points[rng.integers(len(points))]
+                points, colors = np.concatenate([points, part + at]), np.concatenate([colors, tint])
+        points = points - points.mean(axis=0)
+        radius = float(np.linalg.norm(points, axis=1).max())
+        return points + self._middle(scene, target, radius, rng), colors
+
+    def _part(
+        self, half: Float[np.ndarray, "3"], rng: np.random.Generator
+    ) -> tuple[Float[np.ndarray, "points 3"], Float[np.ndarray, "points 3"]]:
+        """A turned shape about the origin, of one colour or two."""
         a, b, c = half
         area = 8.0 * (a * b + b * c + c * a)
         number = int(np.clip(area / _SPACING**2, 30, _MOST_POINTS))
@@ -119,8 +143,7 @@ class Clutter:
         if rng.uniform() < self.two_colors:
             cut = rng.normal(size=3)
             colors[surface @ cut > 0] = rng.uniform(size=3)
-        turned = surface @ Rotation.random(rng=rng).as_matrix().T
-        return turned + self._middle(scene, target, float(np.linalg.norm(half)), rng), colors
+        return surface @ Rotation.random(rng=rng).as_matrix().T, colors
 
     def _middle(
         self,
@@ -204,4 +227,12 @@ def _revolved(
     return np.stack([ring * np.cos(angle), ring * np.sin(angle), height], axis=1)
 
 
-_SURFACES = (_box, _ball, _cylinder, _cone)
+def _ring(number: int, rng: np.random.Generator) -> Float[np.ndarray, "points 3"]:
+    """A torus whose tube is a fifth to a half as thick as the hole is wide."""
+    thick = rng.uniform(0.15, 0.33)
+    around, along = rng.uniform(0.0, 2.0 * math.pi, (2, number))
+    reach = 1.0 - thick + thick * np.cos(around)
+    return np.stack([reach * np.cos(along), reach * np.sin(along), thick * np.sin(around)], axis=1)
+
+
+_SURFACES = (_box, _ball, _cylinder, _cone, _ring)
