@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.spatial import ConvexHull, QhullError
 
 from handful.clouds import Box, PointCloud, RgbdView
 from handful.demos import Gripper
@@ -31,6 +31,8 @@ These are the flying pixels at its outline, which hang anywhere between the robo
 it. They are at most two pixels off the outline: 9 mm at a distance of 1 m."""
 _HAND_MARGIN = 0.006
 """Metres: points of a grasp cloud that are nearer to the hand than this are taken as the hand's."""
+_FACES = 100
+"""Faces of the polytope around what is held."""
 _FEWEST = 20
 """Points of what is held, fewer of which say nothing about its shape."""
 
@@ -88,23 +90,17 @@ class Polytope:
 
     def near(self, points: Points, margin: float) -> Flags:
         """See `Shape`; every face is moved outwards by the margin."""
-        inside = np.ones(len(points), dtype=bool)
-        for normal, offset in zip(self.normals, self.offsets, strict=True):
-            inside &= points @ normal <= offset + margin
-        return inside
+        return (points @ self.normals.T <= self.offsets + margin).all(axis=1)
 
     def hides(self, eye: Float[np.ndarray, "3"], points: Points, margin: float) -> Flags:
-        """See `Shape`: the line is cut at one face after the other."""
-        sight = points - eye
-        first, last = np.zeros(len(points)), np.ones(len(points))
-        for normal, offset in zip(self.normals, self.offsets, strict=True):
-            slope, room = sight @ normal, offset + margin - eye @ normal
-            level = np.abs(slope) < 1e-12
-            cut = room / np.where(level, 1.0, slope)
-            first = np.where(~level & (slope < 0), np.maximum(first, cut), first)
-            last = np.where(~level & (slope > 0), np.minimum(last, cut), last)
-            last = np.where(level & (room < 0), -1.0, last)
-        return first <= last
+        """See `Shape`: every face cuts off a part of the line."""
+        slope = (points - eye) @ self.normals.T
+        room = self.offsets + margin - self.normals @ eye
+        level = np.abs(slope) < 1e-12
+        cut = room / np.where(level, 1.0, slope)
+        first = np.where(~level & (slope < 0), cut, 0.0).max(axis=1)
+        last = np.where(~level & (slope > 0), cut, 1.0).min(axis=1)
+        return (np.maximum(first, 0.0) <= np.minimum(last, 1.0)) & ~(level & (room < 0)).any(axis=1)
 
     def moved(self, pose: Pose) -> Polytope:
         """In another frame: `pose` maps coordinates of the present frame to it."""
@@ -131,12 +127,12 @@ def robot_shapes(
         shapes.append(Capsule(ends[0], ends[1], capsule.radius))
     hand = gripper.with_width(gap)
     assert hand.shape is not None
-    shapes += [_hull(box.surface()[0]).moved(T_scene_gripper) for box in hand.shape.boxes]
+    shapes += [_box(box.surface()[0]).moved(T_scene_gripper) for box in hand.shape.boxes]
     if grasp is not None:
         points = grasp.points.astype(np.float64)
         held = points[~hand.shape.contains(points, _HAND_MARGIN)]
         if len(held) >= _FEWEST:
-            shapes.append(_hull(held).moved(T_scene_gripper))
+            shapes.append(_around(held, _all_ways()).moved(T_scene_gripper))
     return shapes
 
 
@@ -169,16 +165,26 @@ def without_robot(view: RgbdView, shapes: Sequence[Shape], workspace: Box) -> Rg
     return replace(view, depth=kept)
 
 
-def _hull(points: Points) -> Polytope:
-    """The convex hull of points and, where it is sharp or flat, not more than their box.
+def _around(points: Points, normals: Float[np.ndarray, "faces 3"]) -> Polytope:
+    """The smallest polytope with such faces around points."""
+    return Polytope(normals, (points @ normals.T).max(axis=0))
 
-    The faces of the box are among those of the hull: a hull that grows at its faces would grow far
-    at its sharp edges.
+
+def _box(corners: Float[np.ndarray, "8 3"]) -> Polytope:
+    """A box by its corners, numbered with z fastest and x slowest."""
+    edges = np.stack([corners[number] - corners[0] for number in (4, 2, 1)])
+    axes = edges / np.linalg.norm(edges, axis=1, keepdims=True)
+    return _around(corners, np.concatenate([axes, -axes]))
+
+
+@lru_cache(maxsize=1)
+def _all_ways() -> Float[np.ndarray, "faces 3"]:
+    """Unit vectors, spread evenly (a Fibonacci lattice).
+
+    A polytope with these faces is the convex hull of what it is around, but for a few hundredths
+    of its size.
     """
-    sides = np.concatenate([np.eye(3), -np.eye(3)])
-    reach = np.concatenate([points.max(axis=0), -points.min(axis=0)])
-    try:
-        faces = np.unique(np.round(ConvexHull(points).equations, 9), axis=0)
-    except QhullError:  # all in one plane
-        return Polytope(sides, reach)
-    return Polytope(np.concatenate([faces[:, :3], sides]), np.concatenate([-faces[:, 3], reach]))
+    number = np.arange(_FACES) + 0.5
+    height, turn = 1.0 - 2.0 * number / _FACES, np.pi * (1.0 + np.sqrt(5.0)) * number
+    flat = np.sqrt(1.0 - height**2)
+    return np.stack([flat * np.cos(turn), flat * np.sin(turn), height], axis=1)
