@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -40,6 +40,7 @@ Points = Float[np.ndarray, "points 3"]
 Flags = Bool[np.ndarray, "points"]
 
 
+@runtime_checkable
 class Shape(Protocol):
     """A convex part of the robot, scene frame."""
 
