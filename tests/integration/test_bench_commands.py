@@ -51,6 +51,7 @@ from handful.policy import (
 )
 from handful.sim import (
     SIMULATED,
+    CameraRig,
     Episode,
     Setup,
     _film,
@@ -308,6 +309,22 @@ def test_the_oracle_succeeds_with_another_hand_which_is_kept_apart(tmp_path):
     assert conditions.gripper == "simulated-long"
 
 
+def test_results_of_other_cameras_are_kept_apart(tmp_path):
+    one = range(2_100, 2_101)
+    usual = plan(tmp_path, seeds=one)
+    other = plan(tmp_path, seeds=one, rig=CameraRig(1, 2, "usual", True))
+    assert [run_bench(one)[0].success for one in (usual, other)] == [True, True]
+    names = sorted(path.name for path in (tmp_path / "bench").glob("*.jsonl"))
+    assert names == [
+        "bottle-trained-oracle-1_camera-2_grasp_views-noise_usual-arm_in_view.jsonl",
+        "bottle-trained-oracle.jsonl",
+    ]
+    rigs = [read_episodes(tmp_path / "bench" / name)[0].rig for name in names]
+    assert rigs == ["1 camera, 2 grasp views, noise usual, arm in view", ""]
+    page = write_report(tmp_path, tmp_path / "report.html", pictures=False).read_text()
+    assert "trained, 1 camera, 2 grasp views, noise usual, arm in view, oracle" in page
+
+
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
@@ -507,12 +524,25 @@ def test_bench_and_report(tmp_path):
     assert table["table"][0]["total"]["trials"] == 2
     assert [step["name"] for step in table["table"][0]["steps"]] == ["pick", "place"]
     assert table["table"][0]["total"]["paper"] is None, "the paper has no oracle"
+    assert table["table"][0]["cameras"] == "3 cameras, 6 grasp views, noise none"
     assert len(table["episodes"]) == 4
     made = run("report", tmp_path)
     assert made.exit_code == 0, made.output
     page = (tmp_path / "report.html").read_text()
     assert "all, oracle" in page
     assert "handful" in (tmp_path / "report.md").read_text()
+
+
+def test_the_table_says_with_which_cameras(tmp_path):
+    made = run("bench", "bottle", "--run", tmp_path, "--policy", "oracle", "--setup", "trained",
+               "--episodes", 1, "--seed", 2_100, "--cameras", 2, "--noise", "kinect-v1",
+               "--json", tmp_path / "out.json")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    words = "2 cameras, 6 grasp views, noise kinect-v1"
+    assert f"Cameras: {words}." in made.output
+    assert f"Success: bottle, {words}" in made.output
+    table = json.loads((tmp_path / "out.json").read_text())
+    assert table["table"][0]["cameras"] == words
 
 
 def test_a_task_of_four_steps_has_four_columns(tmp_path):
@@ -538,6 +568,7 @@ def test_a_task_of_four_steps_has_four_columns(tmp_path):
         (("mug", "--policy", "oracle", "--setup", "trained,al"), "unknown setup 'al'"),
         (("mug", "--policy", "oracel"), "unknown policy 'oracel'. Did you mean 'oracle'"),
         (("mug", "--policy", "oracle", "--gripper", "hook"), "unknown gripper 'hook'"),
+        (("mug", "--policy", "oracle", "--noise", "usua"), "unknown noise 'usua'. Did you mean"),
         (("mug",), "no trained model for the steps 'pick' and 'place'"),
         (("tidy",), "no trained model for the steps 'pick mug' and 'hang mug' and 'pick bowl'"),
         (("all",), "has no run of a task"),

@@ -63,6 +63,23 @@ def test_collect_keeps_all_steps_of_a_task_and_the_hand(tmp_path):
     assert min(len(hung.grasp), len(placed.grasp)) > len(mug.grasp) + 1000
 
 
+def test_collect_sees_with_the_cameras_that_were_asked_for(tmp_path):
+    made = {}
+    for name, words in {
+        "usual": (),
+        "few": ("--cameras", 1, "--grasp-views", 2, "--noise", "usual", "--arm-in-view"),
+    }.items():
+        result = run("collect", "bottle", "--demos", 1, "--seed", 2, "--out", tmp_path / name,
+                     *words)  # fmt: skip
+        assert result.exit_code == 0, result.output
+        made[name] = load_demos(tmp_path / name)[0]
+    for usual, few in zip(made["usual"].steps, made["few"].steps, strict=True):
+        assert len(few.scene) < 0.4 * len(usual.scene)
+        assert len(few.grasp) < 0.5 * len(usual.grasp)
+    # The same scene, and the same pick: only the cameras differ.
+    assert np.array_equal(made["usual"].steps[0].targets, made["few"].steps[0].targets)
+
+
 def test_collecting_again_gives_the_same_demonstrations():
     first, second = (collect_demos(task_named("bottle"), 1, seed=2) for _ in range(2))
     for one, other in zip(first[0].steps, second[0].steps, strict=True):
@@ -88,6 +105,11 @@ def test_sim_writes_video_and_stills(tmp_path, monkeypatch):
     assert "success" in result.output
 
 
+def test_sim_runs_with_the_arm_in_view():
+    result = run("sim", "bottle", "--seed", 1, "--cameras", 2, "--arm-in-view")
+    assert result.exit_code == 0, result.output
+
+
 def test_sim_says_no_by_its_exit_status(monkeypatch):
     monkeypatch.setattr(Episode, "success", lambda self: Verdict(False, "it fell"))
     result = run("sim", "bottle", "--seed", 1)
@@ -99,6 +121,10 @@ def test_wrong_names_are_one_sentence(tmp_path):
     assert isinstance(run("sim", "cup").exception, OptionError)
     assert isinstance(run("sim", "mug", "--setup", "alll").exception, OptionError)
     assert isinstance(run("sim", "mug", "--gripper", "simulatd").exception, DemoError)
+    noise = run("sim", "mug", "--noise", "azure-kinec").exception
+    assert isinstance(noise, OptionError)
+    assert "unknown noise 'azure-kinec'. Did you mean 'azure-kinect'?" in str(noise)
+    assert run("sim", "mug", "--cameras", 4).exit_code == 2
     refused = run("sim", "mug", "--gripper", "robotiq-2f-85").exception
     assert "cannot be simulated" in str(refused)
     assert isinstance(run("sim", "mug", "--video", tmp_path / "x.avi").exception, OptionError)

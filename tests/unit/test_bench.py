@@ -225,8 +225,22 @@ def test_files_are_named_after_what_is_special():
     assert special.file_name == "mug-all-random-meshes.jsonl"
     other_hand = replace(CONDITIONS, gripper="simulated-long")
     assert other_hand.file_name == "mug-all-simulated-long.jsonl"
+    other_rig = replace(CONDITIONS, rig="1 camera, 2 grasp views, noise usual, arm in view")
+    assert other_rig.file_name == ("mug-all-1_camera-2_grasp_views-noise_usual-arm_in_view.jsonl")
     assert CONDITIONS.is_plain
-    assert not any(one.is_plain for one in (special, other_hand))
+    assert not any(one.is_plain for one in (special, other_hand, other_rig))
+
+
+def test_files_from_before_there_were_rigs_are_of_the_default_rig(tmp_path):
+    store = EpisodeStore(tmp_path, CONDITIONS)
+    store.add(episode(7))
+    first, rest = store.path.read_text().split("\n", 1)
+    older = json.loads(first)
+    assert older.pop("rig") == ""
+    store.path.write_text(json.dumps(older) + "\n" + rest)
+    again = EpisodeStore(tmp_path, CONDITIONS)
+    assert list(again.records) == [7]
+    assert read_episodes(store.path)[0].is_plain
 
 
 ODD = ["my cups", "../up", "a/b", "tab\tand\nline", "..", ".hidden", "", "cup?*<>|:", "x" * 300]

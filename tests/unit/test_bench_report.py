@@ -239,6 +239,15 @@ def test_another_hand_is_shown_and_not_compared_with_the_paper(tmp_path):
     assert "mug: all unseen, hand simulated-long" in page
 
 
+def test_other_cameras_are_shown_and_not_compared_with_the_paper(tmp_path):
+    made_run(tmp_path)
+    made_run(tmp_path, rig="1 camera, 2 grasp views, noise usual")
+    _, text = report_of(tmp_path)
+    row = next(line for line in text.splitlines() if "1 camera, 2 grasp views" in line)
+    own = next(line for line in text.splitlines() if line.startswith("| mug | all |"))
+    assert ("paper" in row, "paper" in own) == (False, True)
+
+
 def test_odd_names_are_escaped_in_pages(tmp_path):
     odd = "<b>cups</b> | [x](y)"
     conditions = replace(CONDITIONS, objects=f"{odd} 0123")

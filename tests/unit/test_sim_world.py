@@ -12,7 +12,15 @@ from handful.clouds import Intrinsics
 from handful.demos import gripper_named
 from handful.errors import OptionError
 from handful.render import look_at
-from handful.sim import DepthNoise, DivergedError, MissingExtraError, NoGraphicsError, Placed, World
+from handful.sim import (
+    CameraRig,
+    DepthNoise,
+    DivergedError,
+    MissingExtraError,
+    NoGraphicsError,
+    Placed,
+    World,
+)
 from handful.sim._cameras import observe_grasp
 from handful.sim._errors import load_extra
 from handful.sim._hand import GROUP_OBJECT, GROUP_SCENE
@@ -170,7 +178,7 @@ def test_fingers_open_and_close_along_the_grippers_axis(name):
     widths = []
     for move in (world.open_fingers, world.close_fingers):
         move()
-        cloud = observe_grasp(world, renderer, DepthNoise(), rng, holding=False)
+        cloud = observe_grasp(world, renderer, CameraRig(), rng, holding=False)
         points = cloud.points.astype(float)
         assert hand.with_width(world.finger_gap).shape.contains(points, 0.002).mean() > 0.99
         contact = (points - hand.T_gripper_contact[:3, 3]) @ hand.T_gripper_contact[:3, :3]
@@ -243,6 +251,18 @@ def test_depth_is_the_distance_along_the_optical_axis():
     depth = renderer.render(world, [camera], (GROUP_SCENE,))[0].depth
     renderer.close()
     assert np.abs(depth - 0.7).max() < 1e-3
+
+
+def test_a_renderer_draws_the_same_after_another_one_is_closed():
+    world = make_world()
+    renderer, other = Renderer(world), Renderer(world)
+    camera = look_at((0.6, 0.0, 0.5), (0.1, 0, 0.1), Intrinsics.from_field_of_view(96, 72, 0.8))
+    before = renderer.render(world, [camera], (GROUP_SCENE,))[0]
+    other.close()
+    after = renderer.render(world, [camera], (GROUP_SCENE,))[0]
+    renderer.close()
+    assert np.array_equal(before.depth, after.depth)
+    assert np.array_equal(before.color, after.color)
 
 
 def test_noise_is_off_by_default_and_drops_edges_when_asked():

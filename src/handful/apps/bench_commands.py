@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from handful._files import atomic_write_text
+from handful.apps._cameras import ArmInView, Cameras, GraspViews, Noise, camera_rig
 from handful.apps._progress import told_progress
 from handful.errors import OptionError
 
@@ -84,6 +85,10 @@ def bench(
         Path | None,
         typer.Option(help="Folder of meshes (metres, z up) to use as the unseen instances."),
     ] = None,
+    cameras: Cameras = 3,
+    grasp_views: GraspViews = 6,
+    noise: Noise = "none",
+    arm_in_view: ArmInView = False,
     workers: Workers = None,
     ray: RayAddress = None,
     stills: Annotated[
@@ -109,6 +114,9 @@ def bench(
 
     Example: `handful bench mug --run runs/mug --gripper simulated-long`
 
+    Example: `handful bench mug --run runs/mug --cameras 1 --grasp-views 2 --noise usual
+    --arm-in-view`
+
     Example: `handful bench all --run runs --setup trained,instances,poses,distractors,all`
     """
     from handful.bench import BenchPlan, Executor, episode_seeds, kind_of_seeds, note_command
@@ -118,10 +126,11 @@ def bench(
     names = _tasks_of(run, policy) if task == ALL else [task_named(task).name]
     setups = tuple(Setup.named(word.strip()).value for word in setup.split(","))
     seeds = episode_seeds(seed, episodes)
+    rig = camera_rig(cameras, grasp_views, noise, arm_in_view)
     plans = [
         BenchPlan(
             run / name if task == ALL else run, name, setups, seeds, policy, objects, samples,
-            stills, videos, gripper,
+            stills, videos, gripper, rig,
         )
         for name in names
     ]  # fmt: skip
@@ -133,6 +142,7 @@ def bench(
     )
     hands = sorted({plan.hand.name for plan in plans})
     console.print(f"Hand of the robot: {', '.join(hands)}.")
+    console.print(f"Cameras: {escape(rig.words)}.")
     keep_freed_memory()
     records: list[EpisodeRecord] = []
     for plan in plans:
@@ -141,9 +151,11 @@ def bench(
     plain = {
         (plan.task, name) for plan in plans for name in setups if plan.conditions(name).is_plain
     }
-    rows = show_table(records, {plan.task: plan.other_hand for plan in plans}, plain)
+    other_hands = {plan.task: plan.other_hand for plan in plans}
+    rows = show_table(records, other_hands, plain, rig.special)
     if json_file is not None:
-        _write_json(json_file, rows, records, {plan.task: plan.hand.name for plan in plans})
+        names_of_hands = {plan.task: plan.hand.name for plan in plans}
+        _write_json(json_file, rows, records, names_of_hands, rig.words)
     for plan in plans:
         console.print(escape(f"Episodes: {plan.folder}"), soft_wrap=True)
     console.print(escape(f"Next: handful report {shlex.quote(str(run))}"), soft_wrap=True)
@@ -213,6 +225,7 @@ def show_table(
     records: Sequence[EpisodeRecord],
     other_hands: Mapping[str, str] | None = None,
     plain: Collection[tuple[str, str]] | None = None,
+    rig: str = "",
 ) -> list[Summary]:
     """Print a table of success rates for each task, and the reasons of failures.
 
@@ -220,8 +233,9 @@ def show_table(
         records: The episodes.
         other_hands: By the name of the task, the name of the hand that the robot carried if it was
             not the one of the models.
-        plain: Tasks and setups that may be compared with the paper: models, with their own hand and
-            the task's own objects. All of them if not given.
+        plain: Tasks and setups that may be compared with the paper: models, with their own hand,
+            the task's own objects and the default cameras. All of them if not given.
+        rig: The cameras in words; empty for the default ones.
 
     Returns:
         The rows of the tables.
@@ -235,6 +249,7 @@ def show_table(
     hands = other_hands or {}
     for task in dict.fromkeys(row.task for row in rows):
         title = f"Success: {task}" + (f", hand {hands[task]}" if hands.get(task) else "")
+        title += f", {rig}" if rig else ""
         for group in by_steps([row for row in rows if row.task == task], lambda row: row):
             _wide_enough().print(_table(group, title))
     console.print(
@@ -289,6 +304,7 @@ def _write_json(
     rows: Sequence[Summary],
     records: Sequence[EpisodeRecord],
     hands: Mapping[str, str],
+    rig: str,
 ) -> None:
     from handful.bench import table_as_json
 
@@ -296,7 +312,7 @@ def _write_json(
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OptionError(f"{path}: cannot be written: {error.strerror}.") from error
-    atomic_write_text(path, table_as_json(rows, records, hands))
+    atomic_write_text(path, table_as_json(rows, records, hands, rig))
     console.print(escape(f"Table and episodes: {path}"), soft_wrap=True)
 
 

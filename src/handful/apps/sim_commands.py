@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful.apps._cameras import ArmInView, Cameras, GraspViews, Noise, camera_rig
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def collect(
     variant: VariantName = "default",
     objects: Objects = None,
     gripper: GripperName = "simulated",
+    cameras: Cameras = 3,
+    grasp_views: GraspViews = 6,
+    noise: Noise = "none",
+    arm_in_view: ArmInView = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a demonstration folder that is there.")
     ] = False,
@@ -61,6 +66,8 @@ def collect(
     """Let the simulated robot's oracle do a task and keep what succeeded as demonstrations.
 
     Example: `handful collect mug --demos 10 --seed 1 --out out/mug_demos`
+
+    Example: `handful collect mug --out out/one_camera --cameras 1 --grasp-views 2 --noise usual`
     """
     from rich.progress import Progress
 
@@ -69,6 +76,7 @@ def collect(
     from handful.viz import picture_of_demos
 
     chosen, how, hand = task_named(task), Variant.named(variant), simulated_hand(gripper)
+    rig = camera_rig(cameras, grasp_views, noise, arm_in_view)
     if out.exists() and not overwrite:
         raise OptionError(f"{out}: is there already; give another folder or --overwrite.")
     things = load_objects(objects, chosen)
@@ -81,7 +89,7 @@ def collect(
             if reason:
                 failed.append(reason)
 
-        made = collect_demos(chosen, demos, seed, how, things, on_progress=tell, gripper=hand)
+        made = collect_demos(chosen, demos, seed, how, things, rig, tell, hand)
     folder = save_demos(made, out, overwrite=overwrite)
     with console.status("Drawing"):
         picture_of_demos(made).save(folder / "demos.png")
@@ -104,21 +112,31 @@ def simulate(
     variant: VariantName = "default",
     objects: Objects = None,
     gripper: GripperName = "simulated",
+    cameras: Cameras = 3,
+    grasp_views: GraspViews = 6,
+    noise: Noise = "none",
+    arm_in_view: ArmInView = False,
 ) -> None:
     """Run one episode in the simulated world with the task's oracle, and film it.
 
     Exit status 0 when the episode succeeds.
 
+    The oracle sees the true state, whatever the cameras see; with --arm-in-view it drives home
+    before each step, as a policy does.
+
     Example: `handful sim mug --setup all --seed 3 --video out/mug.mp4`
+
+    Example: `handful sim mug --cameras 1 --noise realsense-d435 --arm-in-view`
     """
     from handful.sim import Setup, Variant, film_episode, run_oracle, task_named, write_video
 
     chosen, kind, how = task_named(task), Setup.named(setup), Variant.named(variant)
     hand = simulated_hand(gripper)
+    rig = camera_rig(cameras, grasp_views, noise, arm_in_view)
     if video is not None and video.suffix.lower() not in (".mp4", ".gif"):
         raise OptionError(f"{video}: videos are written as .mp4 or .gif.")
     things = load_objects(objects, chosen)
-    with chosen.reset(seed, kind, things=things, gripper=hand) as episode:
+    with chosen.reset(seed, kind, things=things, rig=rig, gripper=hand) as episode:
         names = escape(", ".join(episode.things))
         console.print(f"Task {task}, setup {kind.value}, seed {seed}, object: {names}")
         if video is None:

@@ -1,7 +1,5 @@
 """The simulated world: a robot, cameras, objects, tasks and their oracle, in MuJoCo."""
 
-from ._cameras import NO_NOISE as NO_NOISE
-from ._cameras import DepthNoise as DepthNoise
 from ._collect import Recorder as Recorder
 from ._collect import collect_demos as collect_demos
 from ._errors import DivergedError as DivergedError
@@ -16,6 +14,13 @@ from ._film import write_video as write_video
 from ._hand import SIMULATED as SIMULATED
 from ._hand import check_hand as check_hand
 from ._model import Placed as Placed
+from ._noise import NO_NOISE as NO_NOISE
+from ._noise import NOISES as NOISES
+from ._noise import DepthNoise as DepthNoise
+from ._noise import NoiseModel as NoiseModel
+from ._noise import noise_named as noise_named
+from ._rig import DEFAULT_RIG as DEFAULT_RIG
+from ._rig import CameraRig as CameraRig
 from ._world import World as World
 from .objects import Refused as Refused
 from .objects import Thing as Thing

@@ -5,6 +5,8 @@ The shapes are our own and simple. Hand and fingers touch things; the links are 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,7 +49,7 @@ def add_arm(spec: Any, collide: tuple[int, int], gripper: Gripper = SIMULATED) -
     """
     mj = load_extra("mujoco")
     parent = spec.worldbody.add_body(name="link0", pos=BASE)
-    _see(mj, parent, (0, 0, 0.0), (0, 0, 0.16), 0.075, LINK_WHITE)
+    _see(mj, parent, 0)
     for number in range(7):
         alpha, a, d = LINK_ALPHA[number], LINK_A[number], LINK_D[number]
         body = parent.add_body(
@@ -68,7 +70,7 @@ def add_arm(spec: Any, collide: tuple[int, int], gripper: Gripper = SIMULATED) -
             armature=0.3,
             damping=[2.0, 0.0, 0.0],
         )
-        _see_link(mj, body, number)
+        _see(mj, body, number + 1)
         motor = spec.add_actuator(name=f"servo{number + 1}", target=f"joint{number + 1}")
         motor.trntype = mj.mjtTrn.mjTRN_JOINT
         motor.set_to_position(kp=6000.0, kv=260.0)
@@ -81,28 +83,49 @@ def add_arm(spec: Any, collide: tuple[int, int], gripper: Gripper = SIMULATED) -
     add_hand(mj, spec, hand, gripper, collide)
 
 
-def _see_link(mj: Any, body: Any, number: int) -> None:
-    """A dark drum at the joint and a white bar to the next one."""
-    drum = 0.062 if number < 4 else 0.05
-    _see(mj, body, (0, 0, -drum), (0, 0, drum), drum, JOINT_DARK if number % 2 else LINK_WHITE)
-    if number == 6:
-        _see(mj, body, (0, 0, 0), (0, 0, FLANGE), 0.04, JOINT_DARK)
-        return
-    alpha, a, d = LINK_ALPHA[number + 1], LINK_A[number + 1], LINK_D[number + 1]
-    end = np.array([a, -d * np.sin(alpha), d * np.cos(alpha)])
-    if np.linalg.norm(end) > 0.02:
-        _see(mj, body, (0, 0, 0), tuple(end), 0.05, LINK_WHITE)
+@dataclass(frozen=True)
+class LinkCapsule:
+    """A part of the arm: all points within `radius` metres of a line, in the frame of its link.
+
+    Attributes:
+        link: Number of the link; 0 is the base.
+        start: One end of the line, metres.
+        end: The other.
+        radius: Metres.
+        rgba: Its colour.
+    """
+
+    link: int
+    start: tuple[float, ...]
+    end: tuple[float, ...]
+    radius: float
+    rgba: tuple[float, ...]
 
 
-def _see(
-    mj: Any,
-    body: Any,
-    start: tuple[float, ...],
-    end: tuple[float, ...],
-    radius: float,
-    rgba: tuple[float, ...],
-) -> None:
-    body.add_geom(
-        type=mj.mjtGeom.mjGEOM_CAPSULE, fromto=[*start, *end], size=[radius, 0, 0], rgba=rgba,
-        group=GROUP_ARM, contype=0, conaffinity=0, mass=0.0,
-    )  # fmt: skip
+@lru_cache(maxsize=1)
+def arm_capsules() -> tuple[LinkCapsule, ...]:
+    """What the arm looks like: a foot, a drum at each joint, and a bar to the next one."""
+    parts = [LinkCapsule(0, (0, 0, 0.0), (0, 0, 0.16), 0.075, LINK_WHITE)]
+    for number in range(7):
+        drum = 0.062 if number < 4 else 0.05
+        color = JOINT_DARK if number % 2 else LINK_WHITE
+        parts.append(LinkCapsule(number + 1, (0, 0, -drum), (0, 0, drum), drum, color))
+        if number == 6:
+            parts.append(LinkCapsule(7, (0, 0, 0), (0, 0, FLANGE), 0.04, JOINT_DARK))
+            break
+        alpha, a, d = LINK_ALPHA[number + 1], LINK_A[number + 1], LINK_D[number + 1]
+        end = np.array([a, -d * np.sin(alpha), d * np.cos(alpha)])
+        if np.linalg.norm(end) > 0.02:
+            parts.append(LinkCapsule(number + 1, (0, 0, 0), tuple(end), 0.05, LINK_WHITE))
+    return tuple(parts)
+
+
+def _see(mj: Any, body: Any, link: int) -> None:
+    """Add what a link looks like to its body."""
+    for part in arm_capsules():
+        if part.link == link:
+            body.add_geom(
+                type=mj.mjtGeom.mjGEOM_CAPSULE, fromto=[*part.start, *part.end],
+                size=[part.radius, 0, 0], rgba=part.rgba, group=GROUP_ARM, contype=0,
+                conaffinity=0, mass=0.0,
+            )  # fmt: skip

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from handful.demos import Demonstration, DemoSet, Gripper, Step, TaskStep
 from handful.errors import OptionError
 from handful.policy import Watcher
-from handful.sim._cameras import NO_NOISE, DepthNoise
 from handful.sim._errors import SimError
 from handful.sim._hand import SIMULATED
+from handful.sim._rig import DEFAULT_RIG, CameraRig
 from handful.sim.objects import Pose, Thing
 from handful.sim.tasks import Episode, Purpose, Setup, SimTask, Variant, run_oracle
 
@@ -24,7 +24,7 @@ def collect_demos(
     seed: int = 0,
     variant: Variant = Variant.DEFAULT,
     things: Sequence[Thing] | Mapping[str, Sequence[Thing]] | None = None,
-    noise: DepthNoise = NO_NOISE,
+    rig: CameraRig = DEFAULT_RIG,
     on_progress: Callable[[int, str], None] | None = None,
     gripper: Gripper = SIMULATED,
 ) -> DemoSet:
@@ -36,7 +36,7 @@ def collect_demos(
         seed: The same seed gives the same demonstrations; no evaluation shares their numbers.
         variant: How the oracle picks.
         things: Objects to use instead of the task's own; see `SimTask.reset`.
-        noise: Of the depth cameras.
+        rig: The depth cameras.
         on_progress: Told how many are done, and why an attempt was thrown away ("" if kept).
         gripper: The robot's hand.
 
@@ -51,7 +51,7 @@ def collect_demos(
     for attempt in range(_TRIES_PER_DEMO * count):
         number = seed * _PER_SEED + attempt
         with task.reset(
-            number, Setup.TRAINED, Purpose.DEMONSTRATION, things, noise, gripper=gripper
+            number, Setup.TRAINED, Purpose.DEMONSTRATION, things, rig, gripper=gripper
         ) as episode:
             recorder = Recorder(episode)
             verdict = run_oracle(episode, variant, recorder)

@@ -35,17 +35,24 @@ _WAYS = [(side, flip) for side in (-1.0, 1.0) for flip in (-1.0, 1.0)]
 
 def forward(joints: Joints) -> Pose:
     """T_scene_gripper of joint angles."""
+    return link_poses(joints)[-1]
+
+
+def link_poses(joints: Joints) -> list[Pose]:
+    """T_scene_link of the base and of the seven links, and T_scene_gripper."""
     T_scene_link = np.eye(4)
     T_scene_link[:3, 3] = BASE
+    poses = [T_scene_link]
     for angle, a, d, alpha in zip(joints, LINK_A, LINK_D, LINK_ALPHA, strict=True):
         T_link_next = np.eye(4)
         T_link_next[:3, :3] = _about_x(alpha) @ _about_z(np.array(angle))
         T_link_next[:3, 3] = [a, -d * np.sin(alpha), d * np.cos(alpha)]
         T_scene_link = T_scene_link @ T_link_next
+        poses.append(T_scene_link)
     T_link_gripper = np.eye(4)
     T_link_gripper[:3, :3] = _about_z(np.array(-np.pi / 4))
     T_link_gripper[2, 3] = FLANGE
-    return T_scene_link @ T_link_gripper
+    return [*poses, T_scene_link @ T_link_gripper]
 
 
 def solve(T_scene_gripper: Pose) -> Joints | None:

@@ -112,6 +112,8 @@ class Renderer:
         """
         mj = self._mj
         graphics().make_current()
+        # Another renderer that was closed since has taken its buffer with it.
+        mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         self._option.geomgroup[:] = 0
         self._option.geomgroup[list(groups)] = 1
         mj.mjv_updateScene(

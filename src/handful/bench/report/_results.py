@@ -40,7 +40,7 @@ class Result:
 
     @property
     def summary(self) -> Summary:
-        """Their row of the table; the paper's figures are for its own objects and hand only."""
+        """Their row of the table; the paper's figures are for its own objects, hand and cameras."""
         row = summarise(self.records)
         return row if self.conditions.is_plain else replace(row, paper=None)
 
@@ -51,12 +51,14 @@ class Result:
 
     @property
     def special(self) -> list[str]:
-        """What differs from models with the task's own objects and the hand of the training."""
+        """What differs from models with the task's own objects, their hand and the default rig."""
         words = []
         if self.conditions.objects:
             words.append(f"meshes {self.conditions.objects_name}")
         if self.conditions.gripper:
             words.append(f"hand {self.conditions.gripper}")
+        if self.conditions.rig:
+            words.append(self.conditions.rig)
         if self.conditions.policy != "model":
             words.append(self.conditions.policy)
         return words

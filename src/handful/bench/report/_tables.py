@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from handful.bench.report._statistics import Rate, Summary
 from handful.bench.run import EpisodeRecord
+from handful.sim import DEFAULT_RIG
 
 FORMAT = "handful-bench"
 VERSION = 2
@@ -53,7 +54,10 @@ def number(value: float | None, digits: int) -> str:
 
 
 def table_as_json(
-    rows: Sequence[Summary], records: Sequence[EpisodeRecord], hands: Mapping[str, str]
+    rows: Sequence[Summary],
+    records: Sequence[EpisodeRecord],
+    hands: Mapping[str, str],
+    rig: str = DEFAULT_RIG.words,
 ) -> str:
     """Table and episodes as the text of a JSON file.
 
@@ -61,11 +65,14 @@ def table_as_json(
         rows: The table.
         records: The episodes.
         hands: Name of the hand that the robot carried, by the name of the task.
+        rig: The cameras in words.
     """
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "table": [{**_row(row), "gripper": hands.get(row.task, "")} for row in rows],
+        "table": [
+            {**_row(row), "gripper": hands.get(row.task, ""), "cameras": rig} for row in rows
+        ],
         "episodes": [json.loads(record.to_json()) for record in records],
     }
     return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

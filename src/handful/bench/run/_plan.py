@@ -26,7 +26,14 @@ from handful.demos import Gripper, Task
 from handful.errors import OptionError
 from handful.learning import RunFolder
 from handful.policy import SAMPLES
-from handful.sim import SIMULATED, Setup, folders_of_objects, task_named
+from handful.sim import (
+    DEFAULT_RIG,
+    SIMULATED,
+    CameraRig,
+    Setup,
+    folders_of_objects,
+    task_named,
+)
 
 FOLDER = "bench"
 """In a run's folder: episodes, commands, and pictures of what failed."""
@@ -51,6 +58,7 @@ class BenchPlan:
         videos: Film episodes that failed.
         gripper: Name of the hand that the robot carries; empty for the one that the models were
             trained with, if the simulated robot can carry it, and else for the simulated one.
+        rig: The cameras.
     """
 
     run: Path
@@ -63,6 +71,7 @@ class BenchPlan:
     stills: bool = False
     videos: bool = False
     gripper: str = ""
+    rig: CameraRig = DEFAULT_RIG
 
     def __post_init__(self) -> None:
         if not self.setups or not len(self.seeds):
@@ -112,8 +121,9 @@ class BenchPlan:
             folder = RunFolder(self.run)
             models = models_fingerprint([folder.model(step.name) for step in self.steps])
         return Conditions(
-            self.task, setup, self.policy, models, objects, self.samples, self.other_hand
-        )
+            self.task, setup, self.policy, models, objects, self.samples, self.other_hand,
+            self.rig.special,
+        )  # fmt: skip
 
     @property
     def worker_config(self) -> WorkerConfig:
@@ -127,6 +137,7 @@ class BenchPlan:
             samples=self.samples,
             stills=self.stills,
             videos=self.videos,
+            rig=self.rig,
         )
 
 

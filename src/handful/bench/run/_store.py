@@ -39,6 +39,8 @@ class Conditions:
         samples: Poses that a predictor is asked for.
         gripper: Name of the hand that the robot carried, if it was another one than that of the
             models; empty for that one, and for the simulated hand of policies without models.
+        rig: The cameras in words (`CameraRig.special`); empty for the default rig, and in files
+            that were written when there was no other.
         handful: Version of the software.
     """
 
@@ -49,12 +51,16 @@ class Conditions:
     objects: str
     samples: int
     gripper: str = ""
+    rig: str = ""
     handful: str = handful.__version__
 
     @property
     def is_plain(self) -> bool:
-        """Whether models ran with the task's own objects and the hand they were trained with."""
-        return self.policy == "model" and not self.objects and not self.gripper
+        """Whether models ran as in the paper.
+
+        With the task's own objects, the hand they were trained with, and the default cameras.
+        """
+        return self.policy == "model" and not (self.objects or self.gripper or self.rig)
 
     @property
     def objects_name(self) -> str:
@@ -66,7 +72,8 @@ class Conditions:
         """Where these episodes are kept; all of its characters are safe in file names."""
         words = [self.task, self.setup]
         words += [self.policy] if self.policy != "model" else []
-        words += [word for word in (self.objects_name, self.gripper) if word]
+        rig = self.rig.replace(", ", "-").replace(" ", "_")
+        words += [word for word in (self.objects_name, self.gripper, rig) if word]
         return "-".join(map(safe_name, words)) + ".jsonl"
 
 
@@ -197,6 +204,7 @@ def _conditions(value: Any, address: str) -> tuple[Conditions, int]:
         **{name: fields.text(name) for name in words},
         samples=fields.integer("samples"),
         gripper=fields.text("gripper") if version > 1 else "",
+        rig=fields.text("rig") if fields.has("rig") else "",
     )
     fields.done()
     return conditions, version

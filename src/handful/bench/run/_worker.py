@@ -12,6 +12,8 @@ from handful.bench.run._records import EpisodeRecord
 from handful.demos import gripper_named
 from handful.policy import SAMPLES
 from handful.sim import (
+    DEFAULT_RIG,
+    CameraRig,
     Episode,
     Setup,
     SimError,
@@ -37,6 +39,7 @@ class WorkerConfig:
         samples: Poses that a predictor is asked for.
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
+        rig: The cameras.
     """
 
     task: str
@@ -47,6 +50,7 @@ class WorkerConfig:
     samples: int = SAMPLES
     stills: bool = False
     videos: bool = False
+    rig: CameraRig = DEFAULT_RIG
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Worker:
     def _reset(self, job: EpisodeJob) -> Episode:
         setup = Setup.named(job.setup)
         things = self._things if setup.unseen_instances else None
-        return self._task.reset(job.seed, setup, things=things, gripper=self._hand)
+        rig = self._config.rig
+        return self._task.reset(job.seed, setup, things=things, rig=rig, gripper=self._hand)
 
 
 def _things(folder: Path, task: SimTask) -> dict[str, list[Thing]]:

@@ -25,6 +25,7 @@ from ._targets import hanger_thing as hanger_thing
 from ._targets import support_thing as support_thing
 from ._targets import varied_hanger as varied_hanger
 from ._targets import varied_tray as varied_tray
+from ._user_meshes import LARGEST as LARGEST
 from ._user_meshes import Refused as Refused
 from ._user_meshes import load_thing as load_thing
 from ._user_meshes import read_things as read_things

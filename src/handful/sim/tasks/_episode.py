@@ -14,11 +14,13 @@ from handful.demos import Gripper, TaskStep
 from handful.errors import GeometryError
 from handful.geometry import check_pose
 from handful.policy import Motion, Verdict
-from handful.sim._cameras import NO_NOISE, DepthNoise, observe_grasp, observe_scene
+from handful.sim._arm import HOME
+from handful.sim._cameras import observe_grasp, observe_scene
 from handful.sim._errors import DivergedError
 from handful.sim._hand import TIP_BEYOND_CONTACT
 from handful.sim._physics import Role
 from handful.sim._renderer import Renderer
+from handful.sim._rig import DEFAULT_RIG, CameraRig
 from handful.sim._world import World
 from handful.sim.objects import Pose
 from handful.sim.tasks._checks import LIFT, MotionChecks
@@ -36,6 +38,8 @@ _NEAR_OBJECT = 0.03
 """Metres between finger tips and object; a hand farther off went to something else."""
 _NEAR_TARGET = 0.05
 """Metres between the rims of object and target, seen from above; the same for a place."""
+_AT_HOME = 0.02
+"""Radians that joints may be away from home and still be there: servos give way a little."""
 
 
 @dataclass(eq=False)
@@ -50,8 +54,9 @@ class Episode:
         setup: How it differs from the demonstrations.
         seed: Of the episode.
         world: The physics; oracles look into it, policies must not.
-        rng: For everything random after the reset.
-        noise: Of the depth cameras.
+        rng: For everything random after the reset but the noise of the cameras, which has random
+            numbers of its own: what the oracle does is the same for every rig.
+        rig: The depth cameras.
         fixed_carry: Hold an object by a constraint while carrying, as the paper did.
         rejected: Why the layouts that the reset drew before this one were thrown away.
         held: The number of the pair whose object is in the hand; None if the hand is empty.
@@ -66,7 +71,7 @@ class Episode:
     seed: int
     world: World
     rng: np.random.Generator
-    noise: DepthNoise = NO_NOISE
+    rig: CameraRig = DEFAULT_RIG
     fixed_carry: bool = False
     rejected: tuple[str, ...] = ()
     held: int | None = None
@@ -76,8 +81,11 @@ class Episode:
     lying: bool = field(init=False)
     checks: MotionChecks = field(init=False, repr=False)
     _renderer: Renderer | None = field(init=False, default=None, repr=False)
+    _camera_rng: np.random.Generator = field(init=False, repr=False)
+    _grasp: PointCloud | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
+        self._camera_rng = self.rng.spawn(1)[0]
         self.checks = MotionChecks(self.world)
         self.things = tuple(item.thing.name for item in self.world.items)
         self.lying = False
@@ -105,14 +113,48 @@ class Episode:
         return self._renderer
 
     def observe_scene(self) -> PointCloud:
-        """The scene cloud X; neither the robot nor what it holds is in it."""
+        """The scene cloud X; neither the robot nor what it holds is in it.
+
+        With the arm in view the robot drives home first, where it hides little, and takes what it
+        holds along. If it would hit something there, it looks from where it is.
+        """
         self._focus_on_held()
-        return observe_scene(self.world, self.renderer, self.holding, self.noise, self.rng)
+        if not self.rig.arm_in_view:
+            return observe_scene(
+                self.world, self.renderer, self.holding, self.rig, self._camera_rng
+            )
+        self._drive_home()
+        grasp = self.observe_grasp() if self.holding else None
+        return observe_scene(
+            self.world, self.renderer, self.holding, self.rig, self._camera_rng, grasp
+        )
 
     def observe_grasp(self) -> PointCloud:
-        """The grasp cloud Y: the hand and what it holds, in the gripper frame."""
+        """The grasp cloud Y: the hand and what it holds, in the gripper frame.
+
+        With the arm in view a robot that holds something has looked at it before it looks at the
+        scene; until it acts again, that cloud stays.
+        """
         self._focus_on_held()
-        return observe_grasp(self.world, self.renderer, self.noise, self.rng, self.holding)
+        if self._grasp is not None:
+            return self._grasp
+        grasp = observe_grasp(self.world, self.renderer, self.rig, self._camera_rng, self.holding)
+        if self.rig.arm_in_view and self.holding:
+            self._grasp = grasp
+        return grasp
+
+    def _drive_home(self) -> None:
+        """Put the arm out of the cameras' way, if that is free, with what it holds."""
+        world = self.world
+        if np.abs(world.joints - HOME).max() < _AT_HOME:
+            return
+        carried = world.T_gripper_item if self.holding else None
+        there = world.imagine(HOME, T_gripper_item=carried)
+        for mover in (Role.ROBOT, Role.OBJECT) if self.holding else (Role.ROBOT,):
+            for role in (Role.TARGET, Role.OTHER, Role.FURNITURE):
+                if world.touching(mover, role, data=there):
+                    return
+        world.teleport(HOME, self.holding)
 
     def close(self) -> None:
         """Give graphics memory back."""
@@ -190,6 +232,7 @@ class Episode:
             motion: The pose.
         """
         self.focus(step)
+        self._grasp = None
         if step.action.holding:
             return self._place(motion.T_scene_gripper)
         return self._pick(motion.T_scene_gripper)

@@ -9,9 +9,9 @@ import numpy as np
 
 from handful.demos import Action, Gripper, Task, TaskStep
 from handful.errors import OptionError
-from handful.sim._cameras import NO_NOISE, DepthNoise
 from handful.sim._errors import DivergedError, SimError
 from handful.sim._hand import SIMULATED, check_hand
+from handful.sim._rig import DEFAULT_RIG, CameraRig
 from handful.sim._world import World
 from handful.sim.objects import Thing
 from handful.sim.tasks._episode import Episode
@@ -89,7 +89,7 @@ class SimTask:
         setup: Setup = Setup.TRAINED,
         purpose: Purpose = Purpose.EVALUATION,
         things: Sequence[Thing] | Mapping[str, Sequence[Thing]] | None = None,
-        noise: DepthNoise = NO_NOISE,
+        rig: CameraRig = DEFAULT_RIG,
         fixed_carry: bool = False,
         gripper: Gripper = SIMULATED,
     ) -> Episode:
@@ -101,7 +101,7 @@ class SimTask:
             purpose: Demonstrations and evaluations never share random numbers.
             things: Use these objects instead of the task's own; by kind (`mug`, `bowl`,
                 `bottle`) for tasks of several parts.
-            noise: Of the depth cameras.
+            rig: The depth cameras; scenes do not depend on them.
             fixed_carry: See `Episode`.
             gripper: The robot's hand.
 
@@ -121,7 +121,7 @@ class SimTask:
         for _ in range(_RESETS):
             tried = self._try_reset(setup, rng, drawn, lying, gripper)
             if isinstance(tried, World):
-                episode = Episode(self, setup, seed, tried, rng, noise, fixed_carry)
+                episode = Episode(self, setup, seed, tried, rng, rig, fixed_carry)
                 reason = _solve_parts(episode)
                 if not reason:
                     episode.rejected = tuple(rejected)
