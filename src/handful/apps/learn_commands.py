@@ -265,6 +265,8 @@ def infer(
     with console.status("Looking for poses"):
         poses = model.sample(scene_cloud, grasp_cloud, n=n, seed=seed)
     _tell(poses)
+    for sentence in model.unlike(scene_cloud):
+        console.print(escape(f"Unlike training: {sentence}"), soft_wrap=True)
     if json_file is not None:
         atomic_write_text(json_file, json.dumps(_as_json(model, poses, scene, grasp)) + "\n")
         console.print(escape(f"Poses: {json_file}"), soft_wrap=True)

@@ -14,7 +14,7 @@ from handful.learning._recipe import Recipe, recipe_for
 from handful.learning._trainer import StepReport, Trainer
 from handful.learning.variation import examples_of
 from handful.models import EdfModel
-from handful.policy import Predictor
+from handful.policy import CloudStatistics, Predictor
 
 
 def train_step(
@@ -62,4 +62,5 @@ def finish(trainer: Trainer, demos: DemoSet, recipe: Recipe) -> Predictor:
     predictor = Predictor(recipe.step, model, demos.gripper, recipe.preparation, recipe.search)
     variation = recipe.objective.variation
     confidence = calibrate(predictor, trainer.examples, variation, recipe.training.seed)
-    return replace(predictor, confidence=confidence)
+    scenes = [step.scene for step in demos.steps(recipe.step.name)]
+    return replace(predictor, confidence=confidence, trained_on=CloudStatistics.typical(scenes))

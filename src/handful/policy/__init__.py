@@ -29,5 +29,6 @@ from ._storage import load_predictor as load_predictor
 from ._storage import save_predictor as save_predictor
 from ._track import Pace as Pace
 from ._track import Tracked as Tracked
+from ._unlike import CloudStatistics as CloudStatistics
 from ._verdict import Verdict as Verdict
 from ._view import SceneView as SceneView

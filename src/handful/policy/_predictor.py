@@ -18,6 +18,7 @@ from handful.policy._preparation import Preparation, PreparedClouds
 from handful.policy._ranked import RankedPoses
 from handful.policy._search import SearchConfig
 from handful.policy._track import BUDGET, REACH, Tracked, track
+from handful.policy._unlike import CloudStatistics
 from handful.policy._view import SceneView
 from handful.sampling import Sampler
 
@@ -34,6 +35,7 @@ class Predictor:
         search: How poses are looked for.
         confidence: From energies.
         other_gripper: Another gripper that is used instead (see `for_gripper`), or None.
+        trained_on: What the scenes of the demonstrations are like; None in files of before.
     """
 
     step: TaskStep
@@ -43,6 +45,7 @@ class Predictor:
     search: SearchConfig = field(default_factory=SearchConfig)
     confidence: Confidence = field(default_factory=lambda: Confidence(0.0, 1.0))
     other_gripper: Gripper | None = None
+    trained_on: CloudStatistics | None = None
 
     @property
     def gripper(self) -> Gripper:
@@ -163,6 +166,12 @@ class Predictor:
         start = time.perf_counter()
         rated = self.look(scene, grasp).rate(T_scene_gripper)
         return replace(rated, seconds=time.perf_counter() - start)
+
+    def unlike(self, scene: PointCloud) -> list[str]:
+        """In what a scene is unlike those of training, with what to do; a sentence for each."""
+        if self.trained_on is None:
+            return []
+        return self.trained_on.unlike(scene, self.preparation.scene_voxel)
 
     def queries_of_gripper(self, energy: MatchEnergy) -> QueryPoints:
         """The query points of an energy in the frame of the gripper that is used, for pictures.

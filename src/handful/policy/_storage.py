@@ -15,6 +15,7 @@ from handful.policy._confidence import Confidence
 from handful.policy._predictor import Predictor
 from handful.policy._preparation import Preparation
 from handful.policy._search import SearchConfig
+from handful.policy._unlike import CloudStatistics
 
 USE = "use.json"
 FORMAT = "handful-trained-model"
@@ -35,6 +36,8 @@ def save_predictor(predictor: Predictor, folder: str | Path) -> Path:
         "search": config_to_json(predictor.search),
         "confidence": config_to_json(predictor.confidence),
     }
+    if predictor.trained_on is not None:
+        content["trained_on"] = config_to_json(predictor.trained_on)
     return save_model(predictor.model, folder, {USE: json.dumps(content, indent=2) + "\n"})
 
 
@@ -53,6 +56,8 @@ def load_predictor(folder: str | Path) -> Predictor:
     if name != FORMAT or version not in (1, VERSION):
         raise FileFormatError(f"{path}: need format {FORMAT!r}, version 1 or {VERSION}.")
     confidence = _part(Confidence, fields, "confidence")
+    known = fields.has("trained_on")
+    trained_on = _part(CloudStatistics, fields, "trained_on") if known else None
     if version == 1:
         action = Action.PLACE if model.holding else Action.PICK
         step = TaskStep(action.value, action)
@@ -69,7 +74,7 @@ def load_predictor(folder: str | Path) -> Predictor:
             f"{path}: the step's action is {step.action.value!r}, and the model beside it is for "
             f"{'a full' if model.holding else 'an empty'} gripper: the files are of two models."
         )
-    return Predictor(step, model, gripper, preparation, search, confidence)
+    return Predictor(step, model, gripper, preparation, search, confidence, trained_on=trained_on)
 
 
 def _part(kind: Any, fields: Fields, name: str) -> Any:
