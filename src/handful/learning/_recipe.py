@@ -61,7 +61,7 @@ CLUTTERED = 6
 """Most shapes that are put into a training scene."""
 THINGS = ContextDropout(probability=0.7, smallest=0.1, largest=0.2, nearest_cut=0.5, whole=0.25)
 """What is shown around an object that an empty gripper takes: it may stand anywhere."""
-PLACES = ContextDropout(probability=0.5, smallest=0.14, largest=0.25, nearest_cut=0.6, whole=0.4)
+PLACES = ContextDropout(probability=0.6, smallest=0.13, largest=0.2, nearest_cut=0.65, whole=0.25)
 """What is shown around a place for what is held. The middle of a tray looks like a table: a crop
 must not take away its edge, which tells them apart."""
 NEAR_A_FLOOR = 0.5
