@@ -61,13 +61,21 @@ class Composition:
         """Whether a scene is to be composed this time."""
         return example.separated and rng.uniform() < self.probability
 
-    def apply(self, example: Example, rng: np.random.Generator) -> Example:
-        """The example with its object somewhere else; its parts must be known."""
+    def apply(
+        self, example: Example, rng: np.random.Generator, level: float | None = None
+    ) -> Example:
+        """The example with its object somewhere else; its parts must be known.
+
+        Args:
+            example: Object, rest and targets.
+            rng: Where the randomness comes from.
+            level: Height of the support along upwards, metres; None for the object's lowest point.
+        """
         thing, rest, up = example.thing, example.rest, example.up
         assert thing is not None
         assert rest is not None
         points = thing.points.astype(np.float64)
-        level = float((points @ up).min())
+        level = float((points @ up).min()) if level is None else level
         turn = np.eye(3) if rng.uniform() < self.upright else Rotation.random(rng=rng).as_matrix()
         middle = points.mean(axis=0)
         turned = (points - middle) @ turn.T

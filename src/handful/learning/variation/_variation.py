@@ -85,7 +85,8 @@ class Variation:
         warp = self.warp.draw(at[:3, 3], middle, example.up, at[:3, 0], rng)
         targets = warp.poses(step.targets, contact[:3, 3])
         bent = replace(example, step=step.changed(targets=targets), thing=warp.cloud(thing))
-        composed = self.composition.apply(bent, rng)
+        level = float((thing.points @ example.up).min())  # a warp moves the lowest point
+        composed = self.composition.apply(bent, rng, level)
         changed = self.augmentation.apply(composed.step, rng)
         focus = focus_of(changed, contact[:3, 3])
         scene = self.context.apply(changed.scene, focus, rng)
