@@ -40,7 +40,8 @@ class Example:
     Attributes:
         step: As the model sees it (`Preparation.step`).
         up: Upwards in the frame of its scene cloud, a unit vector.
-        contact: The gripper's contact frame, T_gripper_contact.
+        contact: The contact frame in the frame that the targets are poses of: T_gripper_contact for
+            an empty gripper, and that in the grasp cloud's own frame for a full one.
         thing: The object that leaves with the gripper at the first target, in the frame of the
             scene cloud; None where the demonstration does not tell it.
         rest: The scene without it, or None.
@@ -79,7 +80,8 @@ def _example(demo: Demonstration, step: Step, demos: DemoSet, preparation: Prepa
         shown = Step(
             step.name, step.action, clouds.scene, clouds.between_frames(step.targets), clouds.grasp
         )
-        return Example(shown, clouds.T_frame_scene[:3, :3] @ UP, contact)
+        T_frame_contact = clouds.T_frame_gripper @ contact
+        return Example(shown, clouds.T_frame_scene[:3, :3] @ UP, T_frame_contact)
     # What an empty gripper looks like says nothing.
     clouds = preparation.clouds(step.scene, None, demos.gripper)
     targets = clouds.between_frames(step.targets)
