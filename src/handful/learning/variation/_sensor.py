@@ -17,6 +17,8 @@ LEVELS = (0.25, 0.95)
 """Sine of the elevation of a camera above the support."""
 LOCAL = 0.25
 """Metres around the target within which visibility is worked out; beyond, all is shown."""
+LEAST_LOST = 0.3
+"""Share of the points that sparse scenes lose at least, unless `sparsest` is less."""
 FLYING_REACH = 0.03
 """Metres by which flying pixels leave their surface along the ray, at most."""
 
@@ -99,7 +101,7 @@ class Sensor:
     ) -> PointCloud:
         """A cloud with noise along the rays, and with fewer points, or as it is."""
         if rng.uniform() < self.sparse:
-            left = 1.0 - rng.uniform(0.3, self.sparsest)
+            left = 1.0 - rng.uniform(min(LEAST_LOST, self.sparsest), self.sparsest)
             cloud = cloud.subsampled(max(2, round(left * len(cloud))), rng)
         if rng.uniform() >= self.noisy:
             return cloud
