@@ -80,7 +80,11 @@ class EncoderConfig:
 
     @property
     def receptive_radius(self) -> float:
-        """How far a field's value can depend on points: nothing beyond changes it."""
+        """How far a field's value can depend on points of the thinned cloud, metres.
+
+        Nothing beyond changes it. Their moments depend on the cloud as far as `shape_radius` around
+        each of them.
+        """
         return (self.layers + 1) * self.radius
 
 

@@ -68,7 +68,8 @@ class SceneView:
         T_frame_contact = T_frame_gripper @ predictor.T_trained_gripper @ gripper.T_gripper_contact
         self._contact = T_frame_contact[:3, 3]
         if workspace is not None:
-            scene = _near(scene, workspace, self._from_contact + self.margin)
+            around = self.margin + predictor.model.config.encoder.shape_radius
+            scene = _near(scene, workspace, self._from_contact + around)
         clouds = preparation.clouds(scene, None, gripper)
         self._clouds = PreparedClouds(clouds.scene, held, clouds.T_frame_scene, T_frame_gripper)
         self._points = predictor.model.key_field.encoder.thin(clouds.scene)
