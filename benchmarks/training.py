@@ -1,6 +1,6 @@
 """How long training takes: steps of a task side by side against one after the other.
 
-    python benchmarks/training.py --demos out/mug --vary colors,contrast,shapes,clutter --steps 40
+    python benchmarks/training.py --demos out/mug --steps 40
 
 Each step of the task is trained for a few optimiser steps, in processes of one thread: first one
 after the other, then side by side (`train_side_by_side`). Prints for each step of the task the CPU
@@ -31,9 +31,7 @@ def main() -> None:
     options = _options()
     demos = load_demos(options.demos)
     names = demos.task.names
-    recipes = [
-        recipe_for(demos, name, vary=[v for v in options.vary.split(",") if v]) for name in names
-    ]
+    recipes = [recipe_for(demos, name) for name in names]
     with tempfile.TemporaryDirectory() as folder:
 
         def run(some: list[Recipe], steps: int, workers: int, name: str) -> tuple[float, float]:
@@ -86,7 +84,6 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--demos", type=Path, required=True, help="A demonstration folder.")
-    parser.add_argument("--vary", default="", help="As for `handful train`.")
     parser.add_argument("--steps", type=int, default=40, help="Optimiser steps to measure.")
     return parser.parse_args()
 

@@ -27,10 +27,10 @@ def small_recipe(name: str, action: Action, steps: int = 4, seed: int = 0) -> Re
     lattice = LatticeNegatives(0.05, 24)
     if action.holding:
         model = ModelConfig(SMALL, (4, 2), grasp=GraspQueryConfig(SMALL, 3, 5, 0.03, steps=2))
-        objective = GraspQueryObjective(CONTACT, lattice, variation)
+        objective = GraspQueryObjective(lattice, variation)
     else:
         model = ModelConfig(SMALL, (4, 2), learned=LearnedQueryConfig((CONTACT,)))
-        objective = LearnedQueryObjective(CONTACT, lattice, variation)
+        objective = LearnedQueryObjective(lattice, variation)
     return Recipe(TaskStep(name, action), model, objective, training, THIN, COARSE)
 
 

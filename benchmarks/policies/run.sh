@@ -19,13 +19,9 @@ declare -A first=([mug]=12000 [bowl]=13000 [bottle]=10000) # seed of the first e
 mkdir -p "$out"
 cd "$out"
 
-most=colors,contrast,shapes,clutter
-declare -A vary_pick=([mug]=$most [bowl]=colors [bottle]=$most)
-declare -A vary_place=([mug]=$most [bowl]=all [bottle]=$most)
 declare -A demo_seed=([mug]=500 [bowl]=500 [bottle]=1)
-train() { # task, demonstrations, folder of the run, more options
-  local command="$handful train demos/$2 --out $3 --resume ${*:4}"
-  echo "$command --step pick --vary ${vary_pick[$1]} && $command --step place --vary ${vary_place[$1]}"
+train() { # demonstrations, folder of the run, more options
+  echo "$handful train demos/$1 --out $2 --resume --workers 1 ${*:3}"
 }
 judge() { # task, folder of the run, more options
   echo "$handful bench $1 --run $2 --seed ${first[$1]} --stills ${*:3}"
@@ -42,14 +38,14 @@ done
 
 jobs() { # one line for each chain of commands that can run beside the others
   for task in mug bowl bottle; do
-    echo "$(train $task $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
+    echo "$(train $task runs/$task) && $(judge $task runs/$task --setup $setups --episodes 50)" \
       "&& $(judge $task runs/$task --setup all --episodes 100)"
   done
-  echo "$(train mug mug more/mug-seed-1 --seed 1) && $(judge mug more/mug-seed-1 --episodes 100)"
+  echo "$(train mug more/mug-seed-1 --seed 1) && $(judge mug more/mug-seed-1 --episodes 100)"
   echo "$handful collect mug --demos 10 --seed 0 --out demos/mug-other --overwrite" \
-    "&& $(train mug mug-other more/mug-other-demos)" \
+    "&& $(train mug-other more/mug-other-demos)" \
     "&& $(judge mug more/mug-other-demos --episodes 100)"
-  echo "$(train mug mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 50)" \
+  echo "$(train mug more/mug-type-0 --descriptor 0) && $(judge mug more/mug-type-0 --episodes 50)" \
     "&& $(faster more/mug-type-0 more/mug-type-0-matched)" \
     "&& $(judge mug more/mug-type-0-matched --episodes 50)"
   for task in mug bowl bottle; do

@@ -587,14 +587,6 @@ def test_a_report_of_nothing_is_refused(tmp_path):
     assert isinstance(run("report", tmp_path, "--out", tmp_path / "x.pdf").exception, OptionError)
 
 
-def test_every_step_of_a_task_in_the_table_of_variations_is_a_step_of_the_task():
-    for task, steps in demo_commands.VARY.items():
-        assert tuple(steps) == task_named(task).task.names
-    assert demo_commands.vary_of("tidy", "hang mug") == demo_commands.vary_of("mug", "place")
-    assert demo_commands.vary_of("tidy", "pick bowl") == demo_commands.vary_of("bowl", "pick")
-    assert demo_commands.vary_of("unheard of", "wave") == "colors,contrast,shapes,clutter"
-
-
 @pytest.mark.slow(seconds=30)
 @pytest.mark.usefixtures("small_trainings")
 def test_the_demo_is_not_done_twice(tmp_path, monkeypatch):
@@ -633,9 +625,7 @@ def demonstrated(out, task, monkeypatch):
 def test_a_learning_curve_is_one_command(tmp_path):
     demos = tmp_path / "demos"
     save_demos(collect_demos(task_named("bottle"), 2, seed=5), demos)
-    for step, vary in demo_commands.VARY["bottle"].items():
-        words = ("--out", tmp_path / "run", "--step", step, "--vary", vary, "--steps", 1)
-        assert run("train", demos, *words).exit_code == 0
+    assert run("train", demos, "--out", tmp_path / "run", "--steps", 1).exit_code == 0
     made = run("curve", "bottle", "--demos", demos, "--run", tmp_path / "run",
                "--sizes", "1,2", "--setup", "trained", "--episodes", 1, "--first-episode", 2_000,
                "--steps", 1)  # fmt: skip
@@ -665,7 +655,7 @@ def test_models_of_picks_only_are_trained_and_the_missing_place_is_told(demos, t
         ),
         demos.gripper,
     )
-    demo_commands.train_run(picks, tmp_path / "picks", tmp_path / "run", "bottle", 0, 1)
+    demo_commands.train_run(picks, tmp_path / "picks", tmp_path / "run", 0, 1)
     assert RunFolder(tmp_path / "run").task.names == ("pick",)
     with pytest.raises(BenchError, match="no trained model for the step 'place'; train it"):
         plan(tmp_path / "run", "model")

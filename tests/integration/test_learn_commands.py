@@ -45,7 +45,7 @@ def test_a_run_says_how_it_was_made(trained, demos):
     options = {
         "preset": "fast",
         "descriptor": "0,1,2,3",
-        "vary": "",
+        "colors_matter": False,
         "seed": 0,
     }
     assert summary["options"] == options

@@ -26,7 +26,7 @@ from handful.learning import (
     distance_to_scene,
     query_losses,
 )
-from handful.learning.variation import ContextDropout, Variation
+from handful.learning.variation import ContextDropout, Example, Variation
 from handful.models import (
     EdfModel,
     EncodedCloud,
@@ -234,7 +234,7 @@ def test_the_papers_chains_can_train(name):
     objective = replace(OBJECTIVES[name], negatives=chains)
     if isinstance(objective, GraspQueryObjective):
         objective = replace(objective, as_in_paper=True)
-    run = Trainer(small_model(name), objective, [small_step(name)], TrainingConfig(steps=3))
+    run = Trainer(small_model(name), objective, [small_example(name)], TrainingConfig(steps=3))
     told: list[float] = []
     run.run(lambda report: told.append(report.negative_energy))
     assert run.skipped == 0
@@ -254,7 +254,7 @@ def test_the_papers_langevin_steps_grow_as_training_goes_on():
 
 def test_the_paper_takes_gradients_through_svgd():
     """Moving query points move with the weights of the network; ours stay where they arrived."""
-    model, step = small_model("place"), small_step("place")
+    model, step = small_model("place"), small_example("place").step
     still = OBJECTIVES["place"]
     moving = replace(still, as_in_paper=True)
     encoded = model.queries.encode(step.grasp)
@@ -306,12 +306,17 @@ def test_weights_of_query_points_can_be_left_alone():
 # --- objectives ---------------------------------------------------------------------------------
 
 
-def small_step(name: str) -> Step:
+def example_of(step: Step) -> Example:
+    return Example(step, np.array([0.0, 0.0, 1.0]), mug_sample().gripper.T_gripper_contact)
+
+
+def small_example(name: str) -> Example:
     step = mug_sample()[0].step(name)
     grasp = None
     if step.action.holding:
         grasp = voxel_filter(step.grasp, 0.01)
-    return Step(name, step.action, voxel_filter(step.scene, 0.012), step.targets, grasp)
+    scene = voxel_filter(step.scene, 0.012)
+    return example_of(Step(name, step.action, scene, step.targets, grasp))
 
 
 CONTACT = (0.0, 0.0, 0.145)
@@ -328,15 +333,15 @@ def small_model(name: str) -> EdfModel:
 
 CROPS = ContextDropout(probability=0.6)
 OBJECTIVES = {
-    "pick": LearnedQueryObjective(CONTACT, LatticeNegatives(0.04, 30), Variation(context=CROPS)),
-    "place": GraspQueryObjective(CONTACT, LatticeNegatives(0.04, 30), Variation(context=CROPS)),
+    "pick": LearnedQueryObjective(LatticeNegatives(0.04, 30), Variation(context=CROPS)),
+    "place": GraspQueryObjective(LatticeNegatives(0.04, 30), Variation(context=CROPS)),
 }
 
 
 @pytest.mark.parametrize(("kind", "progress"), [("pick", 0.0), ("place", 0.0), ("place", 0.9)])
 def test_every_weight_learns_from_a_demonstration(kind, progress):
     model = small_model(kind)
-    loss = OBJECTIVES[kind].loss(model, small_step(kind), np.random.default_rng(0), progress)
+    loss = OBJECTIVES[kind].loss(model, small_example(kind), np.random.default_rng(0), progress)
     loss.total.backward()
     assert math.isfinite(loss.total.item())
     silent = [name for name, p in model.named_parameters() if p.grad is None]
@@ -345,17 +350,17 @@ def test_every_weight_learns_from_a_demonstration(kind, progress):
 
 @pytest.mark.parametrize("kind", ["pick", "place"])
 def test_the_same_randomness_gives_the_same_loss(kind):
-    model, step = small_model(kind), small_step(kind)
+    model, example = small_model(kind), small_example(kind)
     losses = [
-        OBJECTIVES[kind].loss(model, step, np.random.default_rng(s), 0.0).total.item()
+        OBJECTIVES[kind].loss(model, example, np.random.default_rng(s), 0.0).total.item()
         for s in (1, 1, 2)
     ]
     assert losses[0] == losses[1] != losses[2]
 
 
 def test_place_needs_a_grasp_cloud():
-    step = small_step("place")
-    bare = Step("place", Action.PLACE, step.scene, step.targets)
+    step = small_example("place").step
+    bare = example_of(Step("place", Action.PLACE, step.scene, step.targets))
     with pytest.raises(DemoError, match="no grasp cloud"):
         OBJECTIVES["place"].loss(small_model("place"), bare, np.random.default_rng(0), 0)
 
@@ -386,9 +391,9 @@ def test_schedule_rises_then_falls():
 
 
 def trainer(seed: int = 0, steps: int = 6, kind: str = "pick") -> Trainer:
-    demos = [small_step(kind)] * 2
+    examples = [small_example(kind)] * 2
     config = TrainingConfig(steps=steps, batch=2, seed=seed)
-    return Trainer(small_model(kind), OBJECTIVES[kind], demos, config)
+    return Trainer(small_model(kind), OBJECTIVES[kind], examples, config)
 
 
 def weights_of(run: Trainer) -> torch.Tensor:
@@ -419,17 +424,17 @@ def test_every_demonstration_is_used_equally_often():
     seen: list[int] = []
 
     class Counting:
-        def loss(self, model, step, rng, progress):
-            seen.append(int(step.targets[0, 0, 3]))
+        def loss(self, model, example, rng, progress):
+            seen.append(int(example.step.targets[0, 0, 3]))
             return Loss(next(model.parameters()).sum(), 0.0, 0.0, 0.0, ())
 
     scene = random_object(0)
-    steps = []
+    examples = []
     for index in range(5):
         pose = np.eye(4)
         pose[0, 3] = index
-        steps.append(Step("pick", Action.PICK, scene, pose))
-    Trainer(tiny_model(), Counting(), steps, TrainingConfig(steps=10, batch=3)).run()
+        examples.append(example_of(Step("pick", Action.PICK, scene, pose)))
+    Trainer(tiny_model(), Counting(), examples, TrainingConfig(steps=10, batch=3)).run()
     assert sorted(np.bincount(seen)) == [6] * 5
 
 
@@ -446,7 +451,7 @@ class Sometimes:
     def __init__(self, bad: set[int]) -> None:
         self.bad, self.calls = bad, -1
 
-    def loss(self, model, step, rng, progress):
+    def loss(self, model, example, rng, progress):
         self.calls += 1
         value = next(model.parameters()).square().sum()
         return Loss(value * (math.nan if self.calls in self.bad else 1.0), 0.0, 0.0, 0.0, ())
@@ -454,7 +459,7 @@ class Sometimes:
 
 def run_with(bad: set[int], steps: int = 30) -> Trainer:
     torch.manual_seed(0)
-    demos = [Step("pick", Action.PICK, random_object(0), np.eye(4))]
+    demos = [example_of(Step("pick", Action.PICK, random_object(0), np.eye(4)))]
     run = Trainer(tiny_model(), Sometimes(bad), demos, TrainingConfig(steps=steps))
     run.run()
     return run
@@ -468,7 +473,7 @@ def test_steps_that_are_not_finite_are_skipped_and_counted():
 
 def test_ten_bad_steps_in_a_row_stop_with_the_last_good_weights():
     torch.manual_seed(0)
-    demos = [Step("pick", Action.PICK, random_object(0), np.eye(4))]
+    demos = [example_of(Step("pick", Action.PICK, random_object(0), np.eye(4)))]
     run = Trainer(tiny_model(), Sometimes(set(range(5, 99))), demos, TrainingConfig(steps=50))
     with pytest.raises(TrainingError, match="10 steps in a row"):
         run.run()
@@ -481,7 +486,7 @@ def test_ten_bad_steps_in_a_row_stop_with_the_last_good_weights():
 
 
 def test_the_loss_falls():
-    demos = [small_step("pick")]
+    demos = [small_example("pick")]
     calm = replace(OBJECTIVES["pick"], variation=Variation(context=ContextDropout(probability=0.0)))
     run = Trainer(small_model("pick"), calm, demos, TrainingConfig(steps=40))
     losses: list[float] = []

@@ -10,6 +10,7 @@ from handful.demos import Action, ContactFrame, Demonstration, DemoSet, Gripper,
 from handful.errors import DemoError, OptionError
 from handful.learning import GraspQueryObjective, LearnedQueryObjective, PaperNegatives, recipe_for
 from handful.learning._recipe import descriptor_channels
+from handful.learning.variation import Augmentation, ContextDropout, Variation
 from samples import mug_sample, small_demos
 
 
@@ -48,7 +49,6 @@ def test_the_query_point_of_an_empty_gripper_is_the_contact_point():
         held_with = replace(demos, gripper=Gripper(contact, "y", 0.05))
         recipe = recipe_for(held_with, "pick")
         assert recipe.model.learned.positions == (contact.position,)
-        assert recipe.objective.contact == contact.position
 
 
 def test_the_source_of_query_points_follows_what_the_gripper_holds():
@@ -70,39 +70,75 @@ def test_colours_are_used_if_all_clouds_have_them():
     assert not recipe_for(some, "pick").model.encoder.use_colors
 
 
+def variation_of(name: str, **options):
+    return recipe_for(small_demos(), name, **options).objective.variation
+
+
 @pytest.mark.parametrize("name", ["pick", "place"])
-def test_variation_is_what_was_asked_for(name):
+def test_colours_shapes_clutter_and_cameras_vary_unasked_in_every_step(name):
+    varied = variation_of(name)
+    assert varied.augmentation.recolor > 0
+    assert varied.augmentation.fade > 0
+    assert min(varied.warp.size, varied.warp.proportion) > 0
+    assert varied.clutter.most > 0
+    assert min(varied.sensor.noisy, varied.sensor.sigma, varied.sensor.sparse) > 0
+    assert varied.context.probability > 0
+
+
+def test_what_is_known_of_the_object_decides_what_else_varies():
+    """An object to be taken can be put elsewhere; what is held has sides and a shape of its own."""
+    empty, full = variation_of("pick"), variation_of("place")
+    assert empty.composition.probability > 0
+    assert empty.warp.profile > 0
+    assert full.composition.probability == 0
+    assert min(full.one_sided, full.held_warp.size, full.held_warp.profile) > 0
+
+
+@pytest.mark.parametrize("name", ["pick", "place"])
+def test_colours_stay_where_they_matter_and_all_else_varies_all_the_same(name):
+    free, kept = variation_of(name), variation_of(name, colors_matter=True)
+    assert (kept.augmentation.recolor, kept.augmentation.fade) == (0, 0)
+    assert kept.composition.recolored * kept.composition.probability == 0
+    again = replace(
+        kept,
+        augmentation=replace(
+            kept.augmentation, recolor=free.augmentation.recolor, fade=free.augmentation.fade
+        ),
+        composition=replace(kept.composition, recolored=free.composition.recolored),
+    )
+    assert again == free
+
+
+@pytest.mark.parametrize("name", ["pick", "place"])
+def test_steps_and_seed_are_as_asked_for_and_change_nothing_else(name):
     demos = small_demos()
-    plain = recipe_for(demos, name).objective.variation
-    assert (plain.augmentation.recolor, plain.augmentation.fade) == (0, 0)
-    assert (plain.stretch.most, plain.clutter.most, plain.one_sided) == (0, 0, 0)
+    recipe, asked = recipe_for(demos, name), recipe_for(demos, name, steps=7, seed=5)
+    assert (asked.training.steps, asked.training.seed) == (7, 5)
+    training = replace(asked.training, steps=recipe.training.steps, seed=recipe.training.seed)
+    assert replace(asked, training=training) == recipe
 
-    def varied(*words: str):
-        return recipe_for(demos, name, vary=words).objective.variation
 
-    assert varied("colors").augmentation.recolor > 0
-    assert varied("contrast").augmentation.fade > 0
-    assert varied("shapes").stretch.most > 0
-    assert varied("clutter").clutter.most > 0
-    assert (varied("sides").one_sided > 0) == demos.task.step(name).action.holding
-    with pytest.raises(OptionError, match="variation 'colours'"):
-        varied("colours")
-    more = recipe_for(demos, name, vary=("shapes",)).training.steps
-    assert more > recipe_for(demos, name).training.steps
-    assert recipe_for(demos, name, steps=7, seed=5).training.steps == 7
+def test_a_word_for_what_varies_is_no_longer_an_option():
+    with pytest.raises(TypeError, match="vary"):
+        recipe_for(small_demos(), "pick", vary=("colors",))
 
 
 @pytest.mark.parametrize("name", ["pick", "place"])
 def test_the_preset_paper_is_the_paper(name):
     """Appendices on query models and experiments: 600 steps, 100 SVGD steps, growing chains."""
-    recipe = recipe_for(mug_sample(), name, preset="paper", vary=("colors",))
+    recipe = recipe_for(mug_sample(), name, preset="paper")
     assert recipe.training.steps == 600
     rates = [recipe.training.schedule.rate(step, 600) for step in (0, 599)]
     assert rates == pytest.approx([0.005, 0.001], rel=1e-3)
     assert isinstance(recipe.objective.negatives, PaperNegatives)
     variation = recipe.objective.variation
-    assert variation.context.probability == variation.augmentation.recolor == 0
     assert variation.augmentation.point_jitter > 0
+    calm = replace(variation, augmentation=Augmentation())
+    nothing = ContextDropout(probability=0.0)
+    assert calm == Variation(context=nothing, held_context=nothing), "nothing else is made up"
+    assert variation.augmentation.recolor == variation.augmentation.fade == 0
+    sensor = variation.sensor
+    assert sensor.noisy == sensor.sparse == variation.composition.probability == 0
     if recipe.step.action.holding:
         assert (recipe.model.grasp.steps, recipe.model.grasp.step_size) == (100, 0.005)
         assert recipe.objective.as_in_paper
