@@ -84,6 +84,19 @@ def bench(
         Path | None,
         typer.Option(help="Folder of meshes (metres, z up) to use as the unseen instances."),
     ] = None,
+    look_ahead: Annotated[
+        bool, typer.Option(help="Choose poses of models with the next step in mind.")
+    ] = True,
+    least_confidence: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Poses of models with lower confidence are not executed; 0 executes whatever is "
+            "best.",
+            show_default="that of run_task",
+        ),
+    ] = None,
     workers: Workers = None,
     ray: RayAddress = None,
     stills: Annotated[
@@ -113,6 +126,7 @@ def bench(
     """
     from handful.bench import BenchPlan, Executor, episode_seeds, kind_of_seeds, note_command
     from handful.nn import keep_freed_memory
+    from handful.policy import LEAST_CONFIDENCE
     from handful.sim import Setup, task_named
 
     names = _tasks_of(run, policy) if task == ALL else [task_named(task).name]
@@ -121,7 +135,8 @@ def bench(
     plans = [
         BenchPlan(
             run / name if task == ALL else run, name, setups, seeds, policy, objects, samples,
-            stills, videos, gripper,
+            stills, videos, gripper, look_ahead,
+            LEAST_CONFIDENCE if least_confidence is None else least_confidence,
         )
         for name in names
     ]  # fmt: skip

@@ -59,7 +59,7 @@ class Result:
             words.append(f"hand {self.conditions.gripper}")
         if self.conditions.policy != "model":
             words.append(self.conditions.policy)
-        return words
+        return words + self.conditions.caution
 
     @property
     def kind_of_seeds(self) -> str:

@@ -17,6 +17,7 @@ from handful._strict_json import Fields, read_json_lines
 from handful.bench._errors import BenchError
 from handful.bench.run._records import VERSION, EpisodeRecord, record_from_json
 from handful.errors import FileFormatError
+from handful.policy import LEAST_CONFIDENCE
 
 FORMAT = "handful-bench-episodes"
 _VERSIONS = (1, VERSION)
@@ -40,6 +41,8 @@ class Conditions:
         gripper: Name of the hand that the robot carried, if it was another one than that of the
             models; empty for that one, and for the simulated hand of policies without models.
         handful: Version of the software.
+        look_ahead: Whether picks were chosen with the next step in mind; true only for models.
+        least_confidence: Poses of lower confidence were not executed; 0 for other policies.
     """
 
     task: str
@@ -50,6 +53,8 @@ class Conditions:
     samples: int
     gripper: str = ""
     handful: str = handful.__version__
+    look_ahead: bool = True
+    least_confidence: float = LEAST_CONFIDENCE
 
     @property
     def is_plain(self) -> bool:
@@ -62,11 +67,22 @@ class Conditions:
         return self.objects.rpartition(" ")[0]
 
     @property
+    def caution(self) -> list[str]:
+        """How models ran otherwise than by default: without look-ahead, or surer or less sure."""
+        words = []
+        if self.policy == "model" and not self.look_ahead:
+            words.append("no look-ahead")
+        if self.policy == "model" and self.least_confidence != LEAST_CONFIDENCE:
+            words.append(f"least confidence {self.least_confidence:g}")
+        return words
+
+    @property
     def file_name(self) -> str:
         """Where these episodes are kept; all of its characters are safe in file names."""
         words = [self.task, self.setup]
         words += [self.policy] if self.policy != "model" else []
         words += [word for word in (self.objects_name, self.gripper) if word]
+        words += [word.replace(" ", "-") for word in self.caution]
         return "-".join(map(safe_name, words)) + ".jsonl"
 
 
@@ -197,6 +213,9 @@ def _conditions(value: Any, address: str) -> tuple[Conditions, int]:
         **{name: fields.text(name) for name in words},
         samples=fields.integer("samples"),
         gripper=fields.text("gripper") if version > 1 else "",
+        # Before these were noted, nobody looked ahead, and every best pose was executed.
+        look_ahead=fields.flag("look_ahead", False),
+        least_confidence=fields.number("least_confidence", 0.0),
     )
     fields.done()
     return conditions, version
