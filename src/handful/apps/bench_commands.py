@@ -261,6 +261,10 @@ def show_table(
             console.print(escape(f"{row.task}, {row.setup}: {count} x {kind}"))
         if row.void:
             console.print(f"{row.task}, {row.setup}: {row.void} episodes could not begin.")
+        for step in row.steps:
+            if step.redirected:
+                words = f"looking ahead chose another pose in {step.redirected} episodes"
+                console.print(escape(f"{row.task}, {row.setup}, {step.name}: {words}."))
     return rows
 
 
