@@ -17,7 +17,10 @@ from handful.policy import (
     LookedAhead,
     LookingRobot,
     Motion,
+    Outlook,
     PosePredictor,
+    Predictor,
+    Prospect,
     RankedPoses,
     Robot,
     StepFailure,
@@ -246,6 +249,37 @@ def test_poses_that_are_alike_are_imagined_once() -> None:
     assert first_taken(robot) == 0.1
     assert record.looked_ahead is not None
     assert record.looked_ahead.tried == 2
+
+
+class Equivariant(Predictor):
+    """Stands for a trained model: lifts what it was first asked about by 0.3 m."""
+
+    def __init__(self, T_scene_first: np.ndarray) -> None:
+        object.__setattr__(self, "asked", [])
+        object.__setattr__(self, "first", T_scene_first)
+
+    def look(self, *clouds: object) -> "Equivariant":  # type: ignore[override]
+        self.asked.append(clouds)  # type: ignore[attr-defined]
+        return self
+
+    def sample(self, *options: object) -> RankedPoses:  # type: ignore[override]
+        lifted = self.first.copy()  # type: ignore[attr-defined]
+        lifted[2, 3] += 0.3
+        return ranked(lifted[None])
+
+
+def test_a_model_is_asked_once_for_all_grasps_of_a_thing() -> None:
+    """The box goes to the same place however it is held: only the lower grasp is in reach there."""
+    high, low = at(0.1, height=0.045)[0], at(0.1, height=0.03)[0]
+    model = Equivariant(high)
+    robot = Desk(blocked=lambda T: bool((T @ HAND.T_gripper_contact)[2, 3] > 0.34))
+    scene, limits = robot.observe_scene(), Limits(table=0.0, hand=False)
+    outlook = Outlook(robot, PUT, model, scene, limits, LookAhead(np.inf), seed=0)
+    assert [outlook(high), outlook(low)] == [Prospect.INFEASIBLE, Prospect.FEASIBLE]
+    ((seen, *_),) = model.asked  # type: ignore[attr-defined]
+    assert boxes_in(seen) == [-0.2, -0.1, 0.0, 0.2]
+    outlook(at(0.0)[0])
+    assert len(model.asked) == 2, "that was another box"  # type: ignore[attr-defined]
 
 
 def test_no_pose_that_is_not_good_is_preferred() -> None:
