@@ -115,6 +115,15 @@ class Fields:
             raise self._error(f"{self.address}: field {name!r} is too large: need a finite number.")
         return float(value)
 
+    def flag(self, name: str, default: bool | None = None) -> bool:
+        """A field that is true or false."""
+        value = default
+        if default is None or self.has(name):
+            value = self.any(name)
+        if not isinstance(value, bool):
+            raise self._error(f"{self.address}: field {name!r}: need true or false.")
+        return value
+
     def items(self, name: str) -> list[tuple[str, Any]]:
         """A list field, each item with its own address."""
         values = self._take(name, list, "a list", None)

@@ -41,7 +41,7 @@ from handful.bench import (
 from handful.bench.report._paper import RATES
 from handful.bench.run import _executors, one_thread, record_from_json, safe_name
 from handful.errors import FileFormatError, OptionError
-from handful.policy import StepFailure
+from handful.policy import LookedAhead, StepFailure
 
 # --- records -----------------------------------------------------------------------------------
 
@@ -172,13 +172,15 @@ def test_a_line_that_was_cut_off_is_run_again(tmp_path):
 
 
 def test_a_store_of_version_1_is_read_and_goes_on_as_version_2(tmp_path):
-    path = write_store_v1(tmp_path)
+    as_then = replace(CONDITIONS, look_ahead=False, least_confidence=0.0)
+    path = write_store_v1(tmp_path, as_then.file_name)
     before = path.read_bytes()
     conditions, records = read_episodes(path)
+    assert (conditions.look_ahead, conditions.least_confidence) == (False, 0.0)
     assert path.read_bytes() == before, "reading changes nothing"
     assert (conditions.models, conditions.gripper) == ("abc", "")
     assert [record.seed for record in records] == [10_000, 10_001, 10_002, 10_003, 10_004]
-    store = EpisodeStore(tmp_path, CONDITIONS)
+    store = EpisodeStore(tmp_path, as_then)
     assert list(store.records.values()) == records
     store.add(episode(10_005))
     assert json.loads(path.read_text().splitlines()[0])["version"] == 2
@@ -196,6 +198,51 @@ def test_episodes_of_other_models_or_hands_do_not_mix(tmp_path):
     store.path.write_bytes((tmp_path / other.file_name).read_bytes())
     with pytest.raises(BenchError, match="gripper 'simulated-long', this run has ''"):
         EpisodeStore(tmp_path, CONDITIONS)
+
+
+def test_episodes_of_other_caution_have_files_of_their_own_and_do_not_mix(tmp_path):
+    store = EpisodeStore(tmp_path, CONDITIONS)
+    assert store.path.name == "mug-all.jsonl"
+    names = {
+        "mug-all-no-look-ahead.jsonl": {"look_ahead": False},
+        "mug-all-least-confidence-0.jsonl": {"least_confidence": 0.0},
+    }
+    for name, changes in names.items():
+        other = replace(CONDITIONS, **changes)
+        assert EpisodeStore(tmp_path, other).path.name == name
+        assert read_episodes(tmp_path / name)[0] == other
+        store.path.write_bytes((tmp_path / name).read_bytes())
+        with pytest.raises(BenchError, match="results would mix"):
+            EpisodeStore(tmp_path, CONDITIONS)
+    oracle = replace(CONDITIONS, policy="oracle", look_ahead=False, least_confidence=0.0)
+    assert oracle.file_name == "mug-all-oracle.jsonl"
+
+
+def test_what_was_refused_and_looked_ahead_survives_the_disk(tmp_path):
+    ahead = LookedAhead(tried=3, passed=1, unknown=1, seconds=0.5, changed=True)
+    taken = replace(step("pick"), looks=2, looked_ahead=ahead)
+    unsure = step("place", ok=False, kind=StepFailure.UNSURE)
+    record = replace(
+        episode(), success=False, failure=Failure("place", StepFailure.UNSURE),
+        steps=(taken, unsure),
+    )  # fmt: skip
+    assert record.outcome == "place: not sure enough"
+    assert record_from_json(json.loads(record.to_json()), "here") == record
+    summary = summarise([record, episode(1)])
+    assert summary.failures == (("place: not sure enough", 1),)
+    assert [one.redirected for one in summary.steps] == [1, 0]
+
+
+def test_episodes_from_before_looking_ahead_are_read():
+    """Lines of version 2 without the fields `looks` and `looked_ahead`."""
+    values = json.loads(episode().to_json())
+    for one in values["steps"]:
+        del one["looks"], one["looked_ahead"]
+    record = record_from_json(values, "here")
+    assert record == episode()
+    values["steps"][0]["looked_ahead"] = {"tried": 1}
+    with pytest.raises(FileFormatError, match=r"looked_ahead: field 'passed' is missing"):
+        record_from_json(values, "here")
 
 
 def test_other_files_are_refused(tmp_path):

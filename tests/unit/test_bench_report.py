@@ -200,7 +200,7 @@ def test_a_run_of_version_1_is_shown(tmp_path):
         "pick: no proposed pose is feasible", "place: object not held", "paper 0.95", "mug 3",
     ):  # fmt: skip
         assert words_of_it in page
-    assert "| mug | all | 4 " in text
+    assert "| mug | all, no look-ahead, least confidence 0 | 4 " in text
 
 
 def test_a_task_of_four_steps_has_its_own_columns_charts_and_times(tmp_path):

@@ -10,6 +10,7 @@ from handful.clouds import PointCloud
 from handful.demos import ContactFrame, Gripper, gripper_named
 from handful.errors import HandfulError, OptionError
 from handful.policy import (
+    SURE_ENOUGH,
     PosePredictor,
     PoseSelection,
     RankedPoses,
@@ -83,9 +84,15 @@ def beyond(limit: float) -> Callable[[np.ndarray], Verdict]:
 
 
 def select(
-    predictor: PosePredictor, feasible: Callable[[np.ndarray], Verdict], seed: int = 7
+    predictor: PosePredictor,
+    feasible: Callable[[np.ndarray], Verdict],
+    seed: int = 7,
+    least: float = 0.0,
 ) -> PoseSelection:
-    return PoseSelection(predictor, HAND, SCENE, None, feasible, samples=50, seed=seed)
+    """Whatever is best; with a least confidence, only what is as sure."""
+    return PoseSelection(
+        predictor, HAND, SCENE, None, feasible, samples=50, seed=seed, least_confidence=least
+    )
 
 
 def test_predictors_are_told_apart() -> None:
@@ -228,6 +235,35 @@ def test_good_is_relative_when_the_predictor_is_not_sure() -> None:
     predictor = Sampler([ranked(poses_at(0.0, 0.4), [0.2, 0.09])])
     assert select(predictor, beyond(0.3)).chosen == 1
     assert len(set(predictor.seeds)) == ATTEMPTS
+
+
+def test_poses_that_are_not_sure_enough_are_never_chosen() -> None:
+    answer = ranked(poses_at(0.0, 0.2, 0.4), [0.9, 0.6, 0.49])
+    assert select(Sampler([answer]), beyond(0.1), least=0.5).chosen == 1
+    selection = select(Sampler([answer]), beyond(0.3), least=0.5)
+    assert selection.chosen is None
+    tried = 2 * ATTEMPTS
+    assert selection.skipped == {"too far left": tried}
+    words = f"none of {tried} poses that are sure enough, of {3 * ATTEMPTS}: too far left"
+    assert words in selection.why_none
+    assert select(Sampler([answer]), beyond(0.3), least=0.49).chosen is not None
+
+
+def test_the_default_refuses_what_the_predictor_does_not_call_found() -> None:
+    for sure, found in ((SURE_ENOUGH, True), (SURE_ENOUGH - 0.01, False)):
+        answer = ranked(poses_at(0.0), [sure])
+        selection = PoseSelection(Sampler([answer]), HAND, SCENE, None, beyond(-1.0), 50, seed=0)
+        assert answer.found is (selection.chosen is not None) is found
+
+
+def test_perturbed_poses_must_be_sure_enough_too() -> None:
+    """Beside the infeasible pose, only those to its right are feasible, and less sure."""
+    predictor = Rater(
+        [ranked(poses_at(0.0), [0.9])], confidence=lambda x: np.where(x > 0.005, 0.4, 0.9)
+    )
+    assert select(predictor, beyond(0.005), least=0.5).chosen is None
+    assert len(predictor.rated) == 1
+    assert select(predictor, beyond(0.005), least=0.3).chosen is not None
 
 
 def test_nothing_proposed_is_told() -> None:

@@ -89,6 +89,19 @@ def bench(
     grasp_views: GraspViews = 6,
     noise: Noise = "none",
     arm_in_view: ArmInView = False,
+    look_ahead: Annotated[
+        bool, typer.Option(help="Choose poses of models with the next step in mind.")
+    ] = True,
+    least_confidence: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Poses of models with lower confidence are not executed; 0 executes whatever is "
+            "best.",
+            show_default="that of run_task",
+        ),
+    ] = None,
     workers: Workers = None,
     ray: RayAddress = None,
     stills: Annotated[
@@ -121,6 +134,7 @@ def bench(
     """
     from handful.bench import BenchPlan, Executor, episode_seeds, kind_of_seeds, note_command
     from handful.nn import keep_freed_memory
+    from handful.policy import LEAST_CONFIDENCE
     from handful.sim import Setup, task_named
 
     names = _tasks_of(run, policy) if task == ALL else [task_named(task).name]
@@ -130,7 +144,8 @@ def bench(
     plans = [
         BenchPlan(
             run / name if task == ALL else run, name, setups, seeds, policy, objects, samples,
-            stills, videos, gripper, rig,
+            stills, videos, gripper, rig, look_ahead,
+            LEAST_CONFIDENCE if least_confidence is None else least_confidence,
         )
         for name in names
     ]  # fmt: skip
@@ -261,6 +276,10 @@ def show_table(
             console.print(escape(f"{row.task}, {row.setup}: {count} x {kind}"))
         if row.void:
             console.print(f"{row.task}, {row.setup}: {row.void} episodes could not begin.")
+        for step in row.steps:
+            if step.redirected:
+                words = f"looking ahead chose another pose in {step.redirected} episodes"
+                console.print(escape(f"{row.task}, {row.setup}, {step.name}: {words}."))
     return rows
 
 

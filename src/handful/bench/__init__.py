@@ -21,6 +21,7 @@ from .report import write_report as write_report
 from .run import DEVELOPMENT as DEVELOPMENT
 from .run import EVALUATION as EVALUATION
 from .run import BenchPlan as BenchPlan
+from .run import Caution as Caution
 from .run import Conditions as Conditions
 from .run import EpisodeJob as EpisodeJob
 from .run import EpisodeRecord as EpisodeRecord

@@ -1,14 +1,22 @@
 """What any robot needs: predictors, pose selection, collisions of clouds, and running a task."""
 
 from ._collision import SceneSurface as SceneSurface
+from ._confidence import LEAST_CONFIDENCE as LEAST_CONFIDENCE
 from ._confidence import SURE_ENOUGH as SURE_ENOUGH
 from ._confidence import Confidence as Confidence
 from ._feasibility import ApproachCone as ApproachCone
 from ._feasibility import Feasibility as Feasibility
 from ._feasibility import Limits as Limits
+from ._grasped import Taken as Taken
+from ._grasped import points_taken as points_taken
+from ._interfaces import LookingRobot as LookingRobot
 from ._interfaces import PosePredictor as PosePredictor
 from ._interfaces import RatingPredictor as RatingPredictor
 from ._interfaces import Robot as Robot
+from ._lookahead import LookAhead as LookAhead
+from ._lookahead import LookedAhead as LookedAhead
+from ._lookahead import Outlook as Outlook
+from ._lookahead import Prospect as Prospect
 from ._motion import Motion as Motion
 from ._motion import backed_off as backed_off
 from ._perturb import perturbed as perturbed
@@ -17,11 +25,13 @@ from ._preparation import Preparation as Preparation
 from ._preparation import PreparedClouds as PreparedClouds
 from ._preparation import without_hand as without_hand
 from ._ranked import RankedPoses as RankedPoses
+from ._records import Look as Look
+from ._records import StepFailure as StepFailure
+from ._records import StepRecord as StepRecord
+from ._records import Watcher as Watcher
+from ._run import LOOKS as LOOKS
 from ._run import SAMPLES as SAMPLES
-from ._run import Look as Look
-from ._run import StepFailure as StepFailure
-from ._run import StepRecord as StepRecord
-from ._run import Watcher as Watcher
+from ._run import check_least_confidence as check_least_confidence
 from ._run import run_task as run_task
 from ._search import SearchConfig as SearchConfig
 from ._selection import PoseSelection as PoseSelection

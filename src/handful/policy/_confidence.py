@@ -17,6 +17,10 @@ from handful.errors import OptionError
 SURE_ENOUGH = 0.5
 """A best pose of lower confidence means: no target found."""
 
+LEAST_CONFIDENCE = SURE_ENOUGH
+"""Poses of lower confidence are not executed, unless a user asks for it: the default of `run_task`
+and of the benchmark. Change it here; 0 executes whatever is best."""
+
 NEWTON_STEPS = 25
 """Steps of Newton's method when a curve is fitted; it takes five to eight."""
 RIDGE = 1e-4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,6 +110,16 @@ class Feasibility:
     def _surface(self) -> SceneSurface:
         """Made when a collision is first asked for: it costs more than all other checks."""
         return SceneSurface(self._scene, self._limits.table)
+
+    def with_grasp(self, grasp: PointCloud) -> Feasibility:
+        """The same judge with something else in the gripper; the scene's surface is kept.
+
+        Args:
+            grasp: Grasp cloud Y, gripper frame.
+        """
+        other = copy.copy(self)
+        other._held = thinned_points(grasp) if self._limits.held else None
+        return other
 
     def __call__(self, T_scene_gripper: Float[np.ndarray, "4 4"]) -> Verdict:
         """Whether the pose can be executed; the reason is a kind, the same for like cases."""

@@ -76,3 +76,15 @@ class Robot(Protocol):
     def execute(self, step: TaskStep, motion: Motion) -> Verdict:
         """Go to the pose, act there and retreat; whether that succeeded as far as is known."""
         ...
+
+
+@runtime_checkable
+class LookingRobot(Robot, Protocol):
+    """A robot that can look from elsewhere; `run_task` works with others, too."""
+
+    def look_elsewhere(self, step: TaskStep) -> None:
+        """Move a camera or the arm, such that the next observation shows something else.
+
+        Called before the robot looks again, because no feasible pose was sure enough.
+        """
+        ...

@@ -2,110 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 
-import numpy as np
-from jaxtyping import Float
-
-from handful.clouds import PointCloud
 from handful.demos import Task, TaskStep
 from handful.errors import OptionError
+from handful.policy._confidence import LEAST_CONFIDENCE
 from handful.policy._feasibility import Feasibility, Limits
-from handful.policy._interfaces import PosePredictor, Robot
+from handful.policy._interfaces import LookingRobot, PosePredictor, Robot
+from handful.policy._lookahead import LookAhead, Outlook
 from handful.policy._motion import PRE_DISTANCE
-from handful.policy._ranked import RankedPoses
+from handful.policy._records import Look, StepFailure, StepRecord, Watcher
 from handful.policy._selection import PoseSelection
-from handful.policy._verdict import Verdict
 
 SAMPLES = 100
 """Poses that a predictor is asked for."""
-
-
-class StepFailure(Enum):
-    """Why a step failed, as far as can be told without looking at it."""
-
-    NOT_PROPOSED = "no pose proposed"
-    INFEASIBLE = "no proposed pose is feasible"
-    AWAY = "went to something else"
-    LOST = "object not held"
-
-
-@dataclass(frozen=True)
-class StepRecord:
-    """How one step of a task went.
-
-    Attributes:
-        name: Of the step.
-        ok: Whether it succeeded.
-        proposed: How many poses the predictor proposed, in all attempts.
-        skipped: How many of them were found infeasible before one was executed, by reason.
-        seconds: Of inference.
-        energy: Of the executed pose; None if none was.
-        confidence: Of the executed pose; None if none was.
-        best_confidence: Of the best proposed pose, feasible or not.
-        T_scene_gripper: The executed pose, row by row; None if none was.
-        failure: The kind of failure; None if the step succeeded.
-        reason: What was seen, for people.
-    """
-
-    name: str
-    ok: bool
-    proposed: int
-    skipped: dict[str, int]
-    seconds: float
-    energy: float | None = None
-    confidence: float | None = None
-    best_confidence: float | None = None
-    T_scene_gripper: list[list[float]] | None = None
-    failure: StepFailure | None = None
-    reason: str = ""
-
-    @property
-    def skips(self) -> int:
-        """How many poses were skipped."""
-        return sum(self.skipped.values())
-
-
-@dataclass(frozen=True, eq=False)
-class Look:
-    """What was seen and proposed for one step; for pictures, and for demonstrations.
-
-    Attributes:
-        step: The step.
-        scene: Scene cloud.
-        grasp: Grasp cloud of a step with something in the gripper, else None.
-        proposed: All proposed poses.
-        chosen: Which of them is executed; None if none is.
-    """
-
-    step: TaskStep
-    scene: PointCloud
-    grasp: PointCloud | None
-    proposed: RankedPoses
-    chosen: int | None
-
-
-@dataclass
-class Watcher:
-    """Told what happens while a task runs; films, records and judges derive from it.
-
-    Attributes:
-        looks: What was seen and proposed, step by step.
-    """
-
-    looks: list[Look] = field(default_factory=list)
-
-    def looked(self, look: Look) -> None:
-        """Poses were proposed and one was chosen, or none."""
-        self.looks.append(look)
-
-    def before(self, step: TaskStep, T_scene_gripper: Float[np.ndarray, "4 4"]) -> None:
-        """A pose is about to be executed."""
-
-    def after(self, step: TaskStep, verdict: Verdict) -> None:
-        """A pose was executed."""
+LOOKS = 2
+"""How often a robot looks, at most, before it gives a step up."""
+_LOOKS_APART = 500_000_003
+"""Between the seeds of two looks."""
 
 
 def run_task(
@@ -118,8 +35,14 @@ def run_task(
     seed: int = 0,
     watcher: Watcher | None = None,
     pre_distance: float = PRE_DISTANCE,
+    least_confidence: float = LEAST_CONFIDENCE,
+    looks: int = LOOKS,
+    look_ahead: LookAhead | None = LookAhead(),  # noqa: B008 - frozen
 ) -> tuple[StepRecord, ...]:
     """Carry out the steps of a task in order; ends with the first that fails.
+
+    A step for which no feasible pose is sure enough is not executed. The robot looks again, from
+    elsewhere if it can (`LookingRobot`), and then gives the step up.
 
     Args:
         robot: Looks and moves.
@@ -127,77 +50,141 @@ def run_task(
         predictors: Proposes poses, by the name of the step.
         limits: The user's.
         samples: Poses that a predictor is asked for in each step.
-        seed: The same seed and observations give the same poses.
+        seed: The same seed and observations give the same poses, if looking ahead has the time.
         watcher: Told what happens.
         pre_distance: Between a pose and its pre-pose and retreat pose, metres.
+        least_confidence: Poses of lower confidence are not executed, 0 to 1.
+        looks: How often the robot looks in a step, at most.
+        look_ahead: How far to look ahead: of the poses of a step with an empty gripper, those come
+            first from which the next step can go on. None does not look ahead.
 
     Returns:
         A record of each step that was begun. The task is done if there is one for each step and
         the last is `ok`.
 
     Raises:
-        OptionError: A step has no predictor.
+        OptionError: A step has no predictor, or an option is out of range.
     """
     missing = [step.name for step in task if step.name not in predictors]
     if missing:
         raise OptionError(f"the step {missing[0]!r} has no predictor: train or give one.")
-    watcher = watcher or Watcher()
+    check_least_confidence(least_confidence)
+    if looks < 1:
+        raise OptionError(f"looks is {looks}: need 1 or more.")
+    run = _Run(robot, predictors, limits, samples, seed, watcher or Watcher(), pre_distance,
+               least_confidence, looks, look_ahead)  # fmt: skip
     records: list[StepRecord] = []
-    for step in task:
-        record = _run_step(robot, step, predictors[step.name], limits, samples, seed, watcher,
-                           pre_distance)  # fmt: skip
-        records.append(record)
-        if not record.ok:
+    for step, following in zip(task, (*task.steps[1:], None), strict=True):
+        records.append(run.do(step, following))
+        if not records[-1].ok:
             break
     return tuple(records)
 
 
-def _run_step(
-    robot: Robot,
-    step: TaskStep,
-    predictor: PosePredictor,
-    limits: Limits | None,
-    samples: int,
-    seed: int,
-    watcher: Watcher,
-    pre_distance: float,
+def check_least_confidence(value: float) -> None:
+    """Refuse what is no confidence.
+
+    Raises:
+        OptionError: It is not between 0 and 1.
+    """
+    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
+        raise OptionError(f"least confidence is {value}: need 0 (execute whatever is best) to 1.")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What all steps have in common; see `run_task`."""
+
+    robot: Robot
+    predictors: Mapping[str, PosePredictor]
+    limits: Limits | None
+    samples: int
+    seed: int
+    watcher: Watcher
+    pre_distance: float
+    least_confidence: float
+    looks: int
+    look_ahead: LookAhead | None
+
+    def do(self, step: TaskStep, following: TaskStep | None) -> StepRecord:
+        """Look until a pose is chosen, as often as is allowed, and execute it."""
+        selections: list[PoseSelection] = []
+        while len(selections) < self.looks:
+            if selections and isinstance(self.robot, LookingRobot):
+                self.robot.look_elsewhere(step)
+            seed = self.seed + len(selections) * _LOOKS_APART
+            selections.append(self._selection(step, following, seed))
+            if selections[-1].chosen is not None:
+                break
+        record = _record_of(step, selections, self.least_confidence)
+        chosen = selections[-1].chosen
+        if chosen is None:
+            return record
+        motion = selections[-1].proposed.motion(chosen, self.pre_distance)
+        self.watcher.before(step, motion.T_scene_gripper)
+        verdict = self.robot.execute(step, motion)
+        self.watcher.after(step, verdict)
+        failure = None if verdict else StepFailure.LOST
+        return replace(record, ok=bool(verdict), failure=failure, reason=verdict.reason)
+
+    def _selection(self, step: TaskStep, following: TaskStep | None, seed: int) -> PoseSelection:
+        """Observe, and choose a pose."""
+        robot, limits = self.robot, self.limits
+        scene = robot.observe_scene()
+        grasp = robot.observe_grasp() if step.action.holding else None
+        outlook = None
+        taking = not step.action.holding and following is not None and following.action.holding
+        if taking and following is not None and self.look_ahead is not None:
+            outlook = Outlook(robot, following, self.predictors[following.name], scene, limits,
+                              self.look_ahead, seed)  # fmt: skip
+        selection = PoseSelection(
+            self.predictors[step.name],
+            robot.gripper,
+            scene,
+            grasp,
+            Feasibility(step, robot.gripper, scene, grasp, limits, robot),
+            self.samples,
+            seed,
+            None if limits is None else limits.workspace,
+            self.least_confidence,
+            outlook,
+        )
+        look = Look(
+            step, scene, grasp, selection.proposed, selection.chosen, selection.looked_ahead
+        )
+        self.watcher.looked(look)
+        return selection
+
+
+def _record_of(
+    step: TaskStep, selections: list[PoseSelection], least_confidence: float
 ) -> StepRecord:
-    scene = robot.observe_scene()
-    grasp = robot.observe_grasp() if step.action.holding else None
-    feasible = Feasibility(step, robot.gripper, scene, grasp, limits, robot)
-    workspace = None if limits is None else limits.workspace
-    selection = PoseSelection(
-        predictor, robot.gripper, scene, grasp, feasible, samples, seed, workspace
-    )
-    watcher.looked(Look(step, scene, grasp, selection.proposed, selection.chosen))
-    record = _record_of(step, selection)
-    if selection.chosen is None:
-        return record
-    motion = selection.proposed.motion(selection.chosen, pre_distance)
-    watcher.before(step, motion.T_scene_gripper)
-    verdict = robot.execute(step, motion)
-    watcher.after(step, verdict)
-    failure = None if verdict else StepFailure.LOST
-    return replace(record, ok=bool(verdict), failure=failure, reason=verdict.reason)
-
-
-def _record_of(step: TaskStep, selection: PoseSelection) -> StepRecord:
-    """What is known before the pose is executed."""
-    proposed, chosen = selection.proposed, selection.chosen
+    """What is known before a pose is executed, from all looks."""
+    last = selections[-1]
+    best = max((float(one.proposed.confidence.max()) for one in selections if len(one.proposed)),
+               default=None)  # fmt: skip
     record = StepRecord(
         step.name,
         ok=False,
-        proposed=len(proposed),
-        skipped=dict(selection.skipped),
-        seconds=selection.seconds,
-        best_confidence=float(proposed.confidence.max()) if len(proposed) else None,
+        proposed=sum(len(one.proposed) for one in selections),
+        skipped=dict(sum((one.skipped for one in selections), Counter[str]())),
+        seconds=sum(one.seconds for one in selections),
+        best_confidence=best,
+        looks=len(selections),
+        looked_ahead=last.looked_ahead,
     )
-    if chosen is None:
-        failure = StepFailure.INFEASIBLE if len(proposed) else StepFailure.NOT_PROPOSED
-        return replace(record, failure=failure, reason=selection.why_none)
-    return replace(
-        record,
-        energy=float(proposed.energy[chosen]),
-        confidence=float(proposed.confidence[chosen]),
-        T_scene_gripper=proposed.T_scene_gripper[chosen].tolist(),
-    )
+    if last.chosen is not None:
+        proposed, chosen = last.proposed, last.chosen
+        return replace(
+            record,
+            energy=float(proposed.energy[chosen]),
+            confidence=float(proposed.confidence[chosen]),
+            T_scene_gripper=proposed.T_scene_gripper[chosen].tolist(),
+        )
+    if best is None:
+        return replace(record, failure=StepFailure.NOT_PROPOSED, reason=last.why_none)
+    if best < least_confidence:
+        reason = f"the best confidence is {best:.2f}: need at least {least_confidence:.2f}"
+        return replace(record, failure=StepFailure.UNSURE, reason=reason)
+    sure = [one for one in selections if (one.proposed.confidence >= least_confidence).any()]
+    return replace(record, failure=StepFailure.INFEASIBLE, reason=sure[-1].why_none)

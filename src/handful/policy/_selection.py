@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from handful.clouds import Box, PointCloud
 from handful.demos import Gripper
 from handful.errors import HandfulError, OptionError
-from handful.policy._confidence import SURE_ENOUGH
+from handful.policy._confidence import LEAST_CONFIDENCE, SURE_ENOUGH
 from handful.policy._interfaces import PosePredictor, RatingPredictor
+from handful.policy._lookahead import LookedAhead, Outlook, Prospect
 from handful.policy._perturb import perturbed
 from handful.policy._predictor import Predictor
 from handful.policy._ranked import RankedPoses
@@ -39,7 +40,12 @@ class PoseSelection:
     The predictor is asked for `FIRST` poses. Where none of the good ones is feasible, it is asked
     for all `samples`, which begin with the first ones. Where none of these is feasible, it rates
     perturbed ones, and then it is asked again with other random numbers, since more good poses
-    might be feasible. Poses that are not good are tried last.
+    might be feasible. Poses that are not good are tried last, and poses that are not sure enough
+    not at all.
+
+    With an outlook on the next step, the first feasible pose stands back if the next step could not
+    follow from it, and for the first one from which it could. Where there is none, or nothing can
+    be told, the order of the predictor stands.
 
     Args:
         predictor: Asked for poses.
@@ -51,15 +57,18 @@ class PoseSelection:
         seed: The same seed gives the same selection.
         workspace: Where the contact point may go, scene frame; a `Predictor` encodes nothing that
             is too far from it to matter. None for everywhere.
+        least_confidence: Poses of lower confidence are never chosen.
+        outlook: On the next step; None if there is nothing to look ahead to.
 
     A `Predictor` encodes the clouds once, however often it is asked.
 
     Attributes:
         proposed: All poses that the predictor proposed or rated. An answer of `samples` poses
             takes the place of that of the `FIRST`.
-        chosen: Which of them is to be executed; None if none is feasible.
-        skipped: How many poses were found infeasible, by reason.
+        chosen: Which of them is to be executed; None if none is feasible and sure enough.
+        skipped: How many poses were found infeasible before that one, by reason.
         seconds: Time that the predictor took.
+        looked_ahead: What the outlook brought; None if there is none, or nothing was feasible.
     """
 
     def __init__(
@@ -72,17 +81,21 @@ class PoseSelection:
         samples: int,
         seed: int,
         workspace: Box | None = None,
+        least_confidence: float = LEAST_CONFIDENCE,
+        outlook: Outlook | None = None,
     ) -> None:
         self._predictor, self._scene, self._grasp = predictor, scene, grasp
         self._workspace = workspace
         self._view: SceneView | None = None
         self._gripper, self._feasible = gripper, feasible
         self._samples, self._seed = samples, seed
+        self._least, self._outlook = least_confidence, outlook
         self._refusal = ""
         self.skipped: Counter[str] = Counter()
         self.seconds = 0.0
         self.proposed = RankedPoses.nothing(gripper)
         self.chosen: int | None = None
+        self.looked_ahead: LookedAhead | None = None
         self._choose()
 
     @property
@@ -95,19 +108,23 @@ class PoseSelection:
         """Why no pose was chosen, for people."""
         if not len(self.proposed):
             return self._refusal or "the predictor proposed nothing"
+        sure = int((self.proposed.confidence >= self._least).sum())
+        which = f"none of {sure} poses"
+        if sure < len(self.proposed):
+            which += f" that are sure enough, of {len(self.proposed)}"
         most = ", ".join(f"{reason} ({times})" for reason, times in self.skipped.most_common(2))
-        return f"none of {len(self.proposed)} poses: {most}"
+        return f"{which}: {most}" if most else which
 
     def _choose(self) -> None:
         if self._samples > FIRST:
             self._try_first()
-        good, enough = np.zeros(0, dtype=np.int64), SURE_ENOUGH
+        good, enough = np.zeros(0, dtype=np.int64), max(SURE_ENOUGH, self._least)
         for attempt in range(ATTEMPTS):
             if self.chosen is not None:
                 return
             more = self._asked(attempt, self.proposed.T_scene_gripper[good[:PERTURBED]])
             if attempt == 0 and len(more):
-                enough = _enough(more)
+                enough = self._enough(more)
             good = len(self.proposed) + np.flatnonzero(more.confidence >= enough)
             self.proposed = self.proposed.followed_by(more)
             self.chosen = self._first_feasible(good)
@@ -115,8 +132,8 @@ class PoseSelection:
                 break
         if self.chosen is None:
             by_energy = np.argsort(self.proposed.energy, kind="stable")
-            rest = self.proposed.confidence[by_energy] < enough
-            self.chosen = self._first_feasible(by_energy[rest])
+            sure = self.proposed.confidence[by_energy]
+            self.chosen = self._first_feasible(by_energy[(sure < enough) & (sure >= self._least)])
 
     def _try_first(self) -> None:
         """Choose among few poses; forget them if no good one is feasible."""
@@ -124,7 +141,7 @@ class PoseSelection:
         if not len(few):
             return
         self.proposed = few
-        self.chosen = self._first_feasible(np.flatnonzero(few.confidence >= _enough(few)))
+        self.chosen = self._first_feasible(np.flatnonzero(few.confidence >= self._enough(few)))
         if self.chosen is None:
             self.proposed = RankedPoses.nothing(self._gripper)
             self.skipped.clear()
@@ -169,17 +186,36 @@ class PoseSelection:
         return self._view
 
     def _first_feasible(self, numbers: Int[np.ndarray, "poses"]) -> int | None:
+        """The first feasible pose, or one that the outlook prefers to it."""
+        first: int | None = None
+        before_first: Counter[str] = Counter()
+        skipped: Counter[str] = Counter()
+        chosen = None
         for number in numbers.tolist():
-            verdict = self._feasible(self.proposed.T_scene_gripper[number])
-            if verdict:
-                return number
-            self.skipped[verdict.reason or "no reason given"] += 1
-        return None
+            if first is not None and (self._outlook is None or self._outlook.is_over):
+                break
+            pose = self.proposed.T_scene_gripper[number]
+            verdict = self._feasible(pose)
+            if not verdict:
+                skipped[verdict.reason or "no reason given"] += 1
+                continue
+            if first is None:
+                first, before_first = number, skipped.copy()
+            prospect = Prospect.UNKNOWN if self._outlook is None else self._outlook(pose)
+            if prospect is Prospect.FEASIBLE:
+                chosen = number
+                break
+            if prospect is Prospect.UNKNOWN and number == first:
+                break
+        self.skipped += skipped if first is None or chosen is not None else before_first
+        chosen = first if chosen is None else chosen
+        if self._outlook is not None and chosen is not None:
+            self.looked_ahead = self._outlook.record(changed=chosen != first)
+        return chosen
 
-
-def _enough(answer: RankedPoses) -> float:
-    """The confidence of good poses, from the best of an answer."""
-    return min(SURE_ENOUGH, GOOD * float(answer.confidence[0]))
+    def _enough(self, answer: RankedPoses) -> float:
+        """The confidence of good poses, from the best of an answer."""
+        return max(self._least, min(SURE_ENOUGH, GOOD * float(answer.confidence[0])))
 
 
 def check_same_contact(predicted: Gripper, used: Gripper) -> None:

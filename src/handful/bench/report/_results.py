@@ -61,7 +61,7 @@ class Result:
             words.append(self.conditions.rig)
         if self.conditions.policy != "model":
             words.append(self.conditions.policy)
-        return words
+        return words + self.conditions.caution
 
     @property
     def kind_of_seeds(self) -> str:

@@ -64,12 +64,14 @@ class StepSummary:
         rate: Successes, of the episodes that came to the step.
         seconds: Median time of inference; None if no episode came to the step.
         skips: Mean number of poses that were skipped as infeasible; None if none came to it.
+        redirected: In how many episodes looking ahead chose another pose than the first.
     """
 
     name: str
     rate: Rate
     seconds: float | None
     skips: float | None
+    redirected: int = 0
 
 
 @dataclass(frozen=True)
@@ -156,4 +158,5 @@ def _of_step(records: Sequence[EpisodeRecord], name: str) -> StepSummary:
         Rate(sum(step.ok for step in reached), len(reached)),
         float(np.median([step.seconds for step in reached])) if reached else None,
         float(np.mean([step.skips for step in reached])) if reached else None,
+        sum(step.looked_ahead is not None and step.looked_ahead.changed for step in reached),
     )

@@ -89,6 +89,7 @@ def _row(row: Summary) -> dict[str, Any]:
                 **_rate(step.rate),
                 "seconds": step.seconds,
                 "skips": step.skips,
+                "redirected": step.redirected,
                 "paper": paper_rate(row, step.name),
             }
             for step in row.steps

@@ -1,5 +1,6 @@
 """Episodes of policies in the simulated world: who runs them, and where they are kept."""
 
+from ._episode import Caution as Caution
 from ._episode import EpisodeWatcher as EpisodeWatcher
 from ._episode import run_episode as run_episode
 from ._executors import Executor as Executor

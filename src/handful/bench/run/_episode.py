@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 
@@ -11,8 +12,39 @@ from jaxtyping import Float
 from handful.bench.run._policies import PolicyMaker
 from handful.bench.run._records import EpisodeRecord, Failure
 from handful.demos import TaskStep
-from handful.policy import SAMPLES, Look, StepFailure, StepRecord, Verdict, Watcher, run_task
+from handful.policy import (
+    LEAST_CONFIDENCE,
+    SAMPLES,
+    Look,
+    LookAhead,
+    StepFailure,
+    StepRecord,
+    Verdict,
+    Watcher,
+    run_task,
+)
 from handful.sim import SIM_LIMITS, Episode
+
+
+@dataclass(frozen=True)
+class Caution:
+    """How careful the robot is; the defaults are those of `run_task`.
+
+    Looking ahead has all the time that it needs here: the same seed must give the same episode,
+    however busy the machine is. The number of candidates bounds it.
+
+    Attributes:
+        least_confidence: Poses of lower confidence are not executed.
+        look_ahead: Choose poses with the next step in mind.
+    """
+
+    least_confidence: float = LEAST_CONFIDENCE
+    look_ahead: bool = True
+
+    @property
+    def how_far(self) -> LookAhead | None:
+        """As `run_task` takes it."""
+        return LookAhead(budget=math.inf) if self.look_ahead else None
 
 
 @dataclass
@@ -28,6 +60,7 @@ def run_episode(
     maker: PolicyMaker,
     samples: int = SAMPLES,
     watcher: Watcher | None = None,
+    caution: Caution = Caution(),  # noqa: B008 - frozen
 ) -> EpisodeRecord:
     """Run the task of an episode once.
 
@@ -36,13 +69,14 @@ def run_episode(
         maker: Of the policy.
         samples: Poses that a predictor is asked for in each step.
         watcher: Told what happens.
+        caution: How careful the robot is.
     """
     start = time.perf_counter()
     judge = _Judge(episode, watcher or Watcher())
     task, things, lying = episode.task.task, tuple(episode.things), bool(episode.lying)
     steps = run_task(
         episode, task, maker(episode), limits=SIM_LIMITS, samples=samples, seed=episode.seed,
-        watcher=judge,
+        watcher=judge, least_confidence=caution.least_confidence, look_ahead=caution.how_far,
     )  # fmt: skip
     if len(steps) == len(task) and steps[-1].ok:
         steps = judge.end(steps)

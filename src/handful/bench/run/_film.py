@@ -132,5 +132,5 @@ def _picture_of_look(look: Look) -> Image.Image:
 
 def _which(look: Look) -> str:
     if look.chosen is None:
-        return f", none of {len(look.proposed)} feasible"
+        return f", none of {len(look.proposed)} executed"
     return f", number {look.chosen + 1} of {len(look.proposed)} executed"

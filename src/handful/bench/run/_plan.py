@@ -25,7 +25,7 @@ from handful.bench.run._worker import (
 from handful.demos import Gripper, Task
 from handful.errors import OptionError
 from handful.learning import RunFolder
-from handful.policy import SAMPLES
+from handful.policy import LEAST_CONFIDENCE, SAMPLES, check_least_confidence
 from handful.sim import (
     DEFAULT_RIG,
     SIMULATED,
@@ -59,6 +59,8 @@ class BenchPlan:
         gripper: Name of the hand that the robot carries; empty for the one that the models were
             trained with, if the simulated robot can carry it, and else for the simulated one.
         rig: The cameras.
+        look_ahead: Choose poses of models with the next step in mind.
+        least_confidence: Poses of models with lower confidence are not executed.
     """
 
     run: Path
@@ -72,12 +74,15 @@ class BenchPlan:
     videos: bool = False
     gripper: str = ""
     rig: CameraRig = DEFAULT_RIG
+    look_ahead: bool = True
+    least_confidence: float = LEAST_CONFIDENCE
 
     def __post_init__(self) -> None:
         if not self.setups or not len(self.seeds):
             raise OptionError("a benchmark needs at least one setup and one episode.")
         if self.samples < 1:
             raise OptionError(f"samples is {self.samples}: need 1 or more.")
+        check_least_confidence(self.least_confidence)
         for name in self.setups:
             Setup.named(name)
         check_policy(self.policy, self.run, self.steps)
@@ -121,9 +126,27 @@ class BenchPlan:
             folder = RunFolder(self.run)
             models = models_fingerprint([folder.model(step.name) for step in self.steps])
         return Conditions(
-            self.task, setup, self.policy, models, objects, self.samples, self.other_hand,
+            self.task,
+            setup,
+            self.policy,
+            models,
+            objects,
+            self.samples,
+            self.other_hand,
             self.rig.special,
-        )  # fmt: skip
+            look_ahead=self._looks_ahead,
+            least_confidence=self._least_confidence,
+        )
+
+    @property
+    def _looks_ahead(self) -> bool:
+        """The yardsticks do not look ahead: the oracle knows, and chance does not care."""
+        return self.look_ahead and self.policy == "model"
+
+    @property
+    def _least_confidence(self) -> float:
+        """The yardsticks are always sure."""
+        return self.least_confidence if self.policy == "model" else 0.0
 
     @property
     def worker_config(self) -> WorkerConfig:
@@ -138,6 +161,8 @@ class BenchPlan:
             stills=self.stills,
             videos=self.videos,
             rig=self.rig,
+            look_ahead=self._looks_ahead,
+            least_confidence=self._least_confidence,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from handful._strict_json import Fields
 from handful.bench.run._records_v1 import record_values_of_version_1
 from handful.errors import FileFormatError
-from handful.policy import StepFailure, StepRecord
+from handful.policy import LookedAhead, StepFailure, StepRecord
 
 VERSION = 2
 """Version of the lines. Lines of version 1 are read, too."""
@@ -112,8 +112,8 @@ def record_from_json(value: Any, address: str, version: int = VERSION) -> Episod
         seed=fields.integer("seed"),
         planned=_texts(fields, "planned"),
         things=_texts(fields, "things"),
-        lying=_flag(fields, "lying"),
-        success=_flag(fields, "success"),
+        lying=fields.flag("lying"),
+        success=fields.flag("success"),
         failure=_failure(fields.any("failure"), f"{address}: failure"),
         reason=fields.text("reason"),
         steps=tuple(_step(item, where) for where, item in fields.items("steps")),
@@ -173,7 +173,7 @@ def _step(value: Any, address: str) -> StepRecord:
     failure = fields.any("failure")
     step = StepRecord(
         name=fields.text("name"),
-        ok=_flag(fields, "ok"),
+        ok=fields.flag("ok"),
         proposed=fields.integer("proposed"),
         skipped=skipped,
         seconds=fields.number("seconds"),
@@ -183,9 +183,28 @@ def _step(value: Any, address: str) -> StepRecord:
         T_scene_gripper=_maybe_pose(fields.any("T_scene_gripper"), address),
         failure=None if failure is None else _kind(failure, f"{address}: field 'failure'"),
         reason=fields.text("reason"),
+        looks=fields.integer("looks", 1),
+        looked_ahead=_looked_ahead(fields, f"{address}: looked_ahead"),
     )
     fields.done()
     return step
+
+
+def _looked_ahead(fields: Fields, address: str) -> LookedAhead | None:
+    """What looking ahead brought; lines of before have no such field."""
+    value = fields.any("looked_ahead") if fields.has("looked_ahead") else None
+    if value is None:
+        return None
+    inner = Fields(value, address, FileFormatError)
+    ahead = LookedAhead(
+        inner.integer("tried"),
+        inner.integer("passed"),
+        inner.integer("unknown"),
+        inner.number("seconds"),
+        inner.flag("changed"),
+    )
+    inner.done()
+    return ahead
 
 
 def _texts(fields: Fields, name: str) -> tuple[str, ...]:
@@ -194,13 +213,6 @@ def _texts(fields: Fields, name: str) -> tuple[str, ...]:
         if not isinstance(item, str):
             raise FileFormatError(f"{address}: is {str(item)[:80]!r}: need a name.")
     return tuple(item for _, item in items)
-
-
-def _flag(fields: Fields, name: str) -> bool:
-    value = fields.any(name)
-    if not isinstance(value, bool):
-        raise FileFormatError(f"{fields.address}: field {name!r}: need true or false.")
-    return value
 
 
 def _maybe_number(fields: Fields, name: str) -> float | None:

@@ -17,6 +17,7 @@ from handful._strict_json import Fields, read_json_lines
 from handful.bench._errors import BenchError
 from handful.bench.run._records import VERSION, EpisodeRecord, record_from_json
 from handful.errors import FileFormatError
+from handful.policy import LEAST_CONFIDENCE
 
 FORMAT = "handful-bench-episodes"
 _VERSIONS = (1, VERSION)
@@ -42,6 +43,8 @@ class Conditions:
         rig: The cameras in words (`CameraRig.special`); empty for the default rig, and in files
             that were written when there was no other.
         handful: Version of the software.
+        look_ahead: Whether picks were chosen with the next step in mind; true only for models.
+        least_confidence: Poses of lower confidence were not executed; 0 for other policies.
     """
 
     task: str
@@ -53,6 +56,8 @@ class Conditions:
     gripper: str = ""
     rig: str = ""
     handful: str = handful.__version__
+    look_ahead: bool = True
+    least_confidence: float = LEAST_CONFIDENCE
 
     @property
     def is_plain(self) -> bool:
@@ -68,12 +73,23 @@ class Conditions:
         return self.objects.rpartition(" ")[0]
 
     @property
+    def caution(self) -> list[str]:
+        """How models ran otherwise than by default: without look-ahead, or surer or less sure."""
+        words = []
+        if self.policy == "model" and not self.look_ahead:
+            words.append("no look-ahead")
+        if self.policy == "model" and self.least_confidence != LEAST_CONFIDENCE:
+            words.append(f"least confidence {self.least_confidence:g}")
+        return words
+
+    @property
     def file_name(self) -> str:
         """Where these episodes are kept; all of its characters are safe in file names."""
         words = [self.task, self.setup]
         words += [self.policy] if self.policy != "model" else []
         rig = self.rig.replace(", ", "-").replace(" ", "_")
         words += [word for word in (self.objects_name, self.gripper, rig) if word]
+        words += [word.replace(" ", "-") for word in self.caution]
         return "-".join(map(safe_name, words)) + ".jsonl"
 
 
@@ -205,6 +221,9 @@ def _conditions(value: Any, address: str) -> tuple[Conditions, int]:
         samples=fields.integer("samples"),
         gripper=fields.text("gripper") if version > 1 else "",
         rig=fields.text("rig") if fields.has("rig") else "",
+        # Before these were noted, nobody looked ahead, and every best pose was executed.
+        look_ahead=fields.flag("look_ahead", False),
+        least_confidence=fields.number("least_confidence", 0.0),
     )
     fields.done()
     return conditions, version

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from handful.bench.run._episode import run_episode
+from handful.bench.run._episode import Caution, run_episode
 from handful.bench.run._film import FilmingWatcher, sheet_of_failure, video_of_failure
 from handful.bench.run._policies import policy_maker
 from handful.bench.run._records import EpisodeRecord
 from handful.demos import gripper_named
-from handful.policy import SAMPLES
+from handful.policy import LEAST_CONFIDENCE, SAMPLES
 from handful.sim import (
     DEFAULT_RIG,
     CameraRig,
@@ -40,6 +40,8 @@ class WorkerConfig:
         stills: Draw episodes that failed.
         videos: Film episodes that failed.
         rig: The cameras.
+        look_ahead: Choose poses with the next step in mind.
+        least_confidence: Poses of lower confidence are not executed.
     """
 
     task: str
@@ -51,6 +53,13 @@ class WorkerConfig:
     stills: bool = False
     videos: bool = False
     rig: CameraRig = DEFAULT_RIG
+    look_ahead: bool = True
+    least_confidence: float = LEAST_CONFIDENCE
+
+    @property
+    def caution(self) -> Caution:
+        """How careful the robot is."""
+        return Caution(self.least_confidence, self.look_ahead)
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,7 @@ class Worker:
         config = self._config
         try:
             with self._reset(job) as episode:
-                record = run_episode(episode, self._maker, config.samples)
+                record = run_episode(episode, self._maker, config.samples, caution=config.caution)
         except SimError as error:
             planned = self._task.task.names
             record = EpisodeRecord(config.task, job.setup, job.seed, planned, reason=str(error))
@@ -104,7 +113,7 @@ class Worker:
         config = self._config
         with self._reset(job) as episode:
             watcher = FilmingWatcher.of(episode, moving=config.videos)
-            run_episode(episode, self._maker, config.samples, watcher)
+            run_episode(episode, self._maker, config.samples, watcher, config.caution)
             return EpisodeResult(
                 record,
                 sheet_of_failure(record, watcher) if config.stills else b"",

@@ -107,11 +107,11 @@ class MotionChecks:
                 return Verdict(False, "the held object would hit the target")
         return Verdict(True)
 
-    def hand_can_place(self, T_scene_gripper: Pose) -> Verdict:
+    def hand_can_place(self, T_scene_gripper: Pose, gap: float | None = None) -> Verdict:
         """The same for the hand alone: the true object is put out of the way."""
         away = np.eye(4)
         away[2, 3] = _OUT_OF_THE_WAY
-        return self.can_place(T_scene_gripper, np.linalg.inv(T_scene_gripper) @ away)
+        return self.can_place(T_scene_gripper, np.linalg.inv(T_scene_gripper) @ away, gap)
 
     def clear_goal(self, T_scene_item: Pose) -> bool:
         """Whether the object at a pose and on its way down there hits nothing; no robot."""

@@ -187,7 +187,7 @@ class Episode:
 
         Of a step with something in the hand only the hand is checked, and the true object is put
         out of the way: a robot knows what it holds by its cloud alone, and `policy.Feasibility`
-        judges that cloud.
+        judges that cloud. Where nothing is held yet, the step is imagined, with closed fingers.
 
         Args:
             step: Of this episode's task.
@@ -198,7 +198,8 @@ class Episode:
             return bad
         self.focus(step)
         if step.action.holding:
-            return self.checks.hand_can_place(T_scene_gripper)
+            gap = None if self.holding else self.checks.closed_gap
+            return self.checks.hand_can_place(T_scene_gripper, gap)
         return self.checks.can_pick(T_scene_gripper)
 
     def tips_at_object(self, T_scene_gripper: Pose) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from handful.clouds import PointCloud
 from handful.demos import TaskStep
 from handful.policy import Limits, PosePredictor, RankedPoses, Verdict, Watcher, run_task
+from handful.sim._errors import SimError
 from handful.sim.objects import Pose
 from handful.sim.tasks._episode import Episode
 from handful.sim.tasks._types import Variant
@@ -56,7 +57,16 @@ class OraclePredictor:
     def sample(
         self, scene: PointCloud, grasp: PointCloud | None = None, n: int = 1, seed: int = 0
     ) -> RankedPoses:
-        """One pose, or none. Random choices are the episode's: `seed` changes nothing."""
+        """One pose, or none. Random choices are the episode's: `seed` changes nothing.
+
+        Raises:
+            SimError: The step lets something go, and nothing is held.
+        """
+        if self.step.action.holding and not self.episode.holding:
+            raise SimError(
+                "the oracle sees the truth and nothing imagined: ask for a step that lets "
+                "something go when something is held."
+            )
         start = time.perf_counter()
         pose = oracle_pose(self.episode, self.step, variant=self.variant)
         gripper = self.episode.gripper
@@ -95,6 +105,8 @@ def run_oracle(
         samples=1,
         seed=episode.seed,
         watcher=watcher,
+        looks=1,
+        look_ahead=None,
     )
     last = records[-1]
     if not last.ok:
