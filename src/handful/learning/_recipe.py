@@ -48,7 +48,7 @@ WARP = Warp(size=0.5, proportion=0.35, profile=0.5)
 """Of objects that an empty gripper takes: sizes over a factor of more than two."""
 JOINT_WARP, HELD_WARP = (
     Warp(size=0.25, proportion=0.25),
-    Warp(size=0.35, proportion=0.3, profile=0.4),
+    Warp(size=0.45, proportion=0.5, profile=0.8),
 )
 """Of scene and held object together, and of held objects besides."""
 COMPOSED = 0.7
@@ -68,8 +68,10 @@ NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
 SENSOR = Sensor(noisy=0.4, sparse=0.2, sparsest=0.6)
 
-SHAPE_RADII = (0.02, 0.016)
-"""Around points of the scene and of what is held, metres: a little more than their distance."""
+KEY_ENCODER = EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026)
+HELD_ENCODER = EncoderConfig(voxel_size=0.02, radius=0.06, shape_radius=0.024)
+"""Of scenes and of what is held. Few points that see far: what tells the bottom of a bowl from its
+wall is centimetres away. What is lost by thinning is told by the shape around each point."""
 
 STEPS = {False: 1800, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
@@ -141,15 +143,13 @@ def recipe_for(
 
 def _model(demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool) -> ModelConfig:
     use_colors = _has_colors(demos)
-    key = EncoderConfig(radius=0.04, use_colors=use_colors, shape_radius=SHAPE_RADII[0])
+    key = replace(KEY_ENCODER, use_colors=use_colors)
     channels = descriptor_channels(types)
     if not step.action.holding:
         learned = LearnedQueryConfig(_learned_positions(demos.gripper, types))
         return ModelConfig(key, channels, learned=learned)
     grasp = GraspQueryConfig(
-        encoder=EncoderConfig(
-            voxel_size=0.014, radius=0.03, use_colors=use_colors, shape_radius=SHAPE_RADII[1]
-        ),
+        encoder=replace(HELD_ENCODER, use_colors=use_colors),
         count=24,
         cluster_radius=0.015,
         # Fewer and longer steps than the paper's hundred: as far in a tenth of the time.
