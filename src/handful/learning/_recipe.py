@@ -44,7 +44,7 @@ AUGMENTATION = Augmentation(
 """What every training changes a little."""
 RECOLORED = 0.8
 """Share of the training scenes whose colours are turned, and of those whose colours fade."""
-WARP = Warp(size=0.5, proportion=0.35, profile=0.5)
+WARP = Warp(size=0.4, proportion=0.35, profile=0.5)
 """Of objects that an empty gripper takes: sizes over a factor of more than two."""
 JOINT_WARP, HELD_WARP = (
     Warp(size=0.25, proportion=0.25),
@@ -57,7 +57,7 @@ ONE_SIDED = 0.5
 """Share of the training scenes that show what is held from some sides only."""
 FAR_CANDIDATES = 32
 """Points of a warped object that a model learns not to look at, in each early step."""
-CLUTTERED = 6
+CLUTTERED = 8
 """Most shapes that are put into a training scene."""
 THINGS = ContextDropout(probability=0.7, smallest=0.1, largest=0.2, nearest_cut=0.5, whole=0.25)
 """What is shown around an object that an empty gripper takes: it may stand anywhere."""

@@ -25,6 +25,8 @@ from handful.learning.variation._visibility import visible_from
 _SPACING = 0.006
 """Distance of neighbouring points, metres: about that of prepared scenes."""
 _MOST_POINTS = 800
+_STOCKY = 0.5
+"""Share of the things that are about as long as wide and high; others are plates and rods, too."""
 _MOST_PARTS = 4
 """A thing of several shapes has up to this many."""
 _CAMERAS, _CAMERA_DISTANCE, _LEVEL = 3, 0.7, 0.8
@@ -119,7 +121,10 @@ class Clutter:
         self, scene: PointCloud, target: Float[np.ndarray, "3"], rng: np.random.Generator
     ) -> tuple[Float[np.ndarray, "points 3"], Float[np.ndarray, "points 3"]]:
         """Points and colours of one thing: a shape, or several that grow out of each other."""
-        half = np.exp(rng.uniform(math.log(self.smallest), math.log(self.largest), 3))
+        lengths = (math.log(self.smallest), math.log(self.largest))
+        half = np.exp(rng.uniform(*lengths, 3))
+        if rng.uniform() < _STOCKY:
+            half = np.exp(rng.uniform(sum(lengths) / 2.0, lengths[1]) + rng.uniform(-0.4, 0.4, 3))
         points, colors = self._part(half, rng)
         if rng.uniform() < self.compound:
             for _ in range(int(rng.integers(1, _MOST_PARTS))):
