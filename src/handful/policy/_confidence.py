@@ -17,9 +17,12 @@ from handful.errors import OptionError
 SURE_ENOUGH = 0.5
 """A best pose of lower confidence means: no target found."""
 
-LEAST_CONFIDENCE = SURE_ENOUGH
+LEAST_CONFIDENCE = 0.2
 """Poses of lower confidence are not executed, unless a user asks for it: the default of `run_task`
-and of the benchmark. Change it here; 0 executes whatever is best."""
+and of the benchmark; 0 executes whatever is best. It is lower than `SURE_ENOUGH` because objects of
+new shapes have higher energies than the made-up ones that the curve was fitted to."""
+PRESENT = 0.8
+"""Share of the scenes in which the target is there: robots are mostly sent where it is."""
 
 NEWTON_STEPS = 25
 """Steps of Newton's method when a curve is fitted; it takes five to eight."""
@@ -59,7 +62,7 @@ class Confidence:
         """The most likely curve for poses of some energies that were right or wrong.
 
         Platt's way: labels are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) instead of 1 and 0, so that the
-        curve of kinds that do not overlap is not a step, and both kinds weigh the same, so that
+        curve of kinds that do not overlap is not a step. The kinds weigh as `PRESENT` says, so that
         it does not depend on how many of each were tried. Where low energies are not the right
         ones, all confidences are about a half.
 
@@ -78,7 +81,7 @@ class Confidence:
         x = (energies - middle) / spread
         good, bad = int(right.sum()), int((~right).sum())
         label = np.where(right, (good + 1) / (good + 2), 1 / (bad + 2))
-        weight = np.where(right, 0.5 / good, 0.5 / bad)
+        weight = np.where(right, PRESENT / good, (1.0 - PRESENT) / bad)
         slope, offset = _logistic(x, label, weight)
         if slope > -FLATTEST:  # Higher energies are no worse: nothing can be told.
             return cls(middle, spread / FLATTEST)
