@@ -84,7 +84,7 @@ def local_moments(
         _moments(centers[start : start + AT_ONCE], points, index, radius)
         for start in range(0, len(centers), AT_ONCE)
     ]
-    return np.concatenate(parts).astype(np.float32)
+    return np.concatenate(parts)
 
 
 def _moments(
