@@ -6,7 +6,7 @@ import pytest
 from handful.clouds import PointCloud
 from handful.errors import OptionError
 from handful.learning.variation import Clutter
-from handful.learning.variation._clutter import _SURFACES
+from handful.learning.variation._clutter import _SURFACES, _ring
 from samples import small_cloud
 
 TARGET = np.array([0.02, 0.0, 0.03])
@@ -29,7 +29,7 @@ def test_the_scene_stays_and_shapes_keep_their_distance():
             distance = np.linalg.norm(added - TARGET, axis=1)
             assert distance.min() > clutter.gap - 1e-6
             colors = after.require_colors()[300:]
-            assert 1 <= len(np.unique(colors, axis=0)) <= 8
+            assert 1 <= len(np.unique(colors, axis=0)) <= 4 * 4 * 2, "shapes, parts, colours"
             assert colors.min() >= 0
             assert colors.max() <= 1
     assert counts == {True, False}
@@ -49,23 +49,42 @@ def one_shape(scene: PointCloud, **options) -> list[PointCloud]:
 def test_shapes_stand_at_the_surfaces_of_the_scene_and_have_the_stated_size():
     scene = small_cloud(count=40)
     reaches = []
-    for shape in one_shape(scene, smallest=0.01, largest=0.04):
+    for shape in one_shape(scene, smallest=0.01, largest=0.04, compound=0.0):
         low, high = shape.bounds
         middle = (low + high) / 2.0
         assert np.linalg.norm(scene.points - middle, axis=1).min() < 0.07
         reaches.append(np.linalg.norm(shape.points - middle, axis=1).max())
     assert min(reaches) > 0.01
     assert max(reaches) < 1.1 * np.sqrt(3) * 0.04
-    smaller = one_shape(scene, smallest=0.005, largest=0.006)
+    smaller = one_shape(scene, smallest=0.005, largest=0.006, compound=0.0)
     assert max(np.ptp(shape.points, axis=0).max() for shape in smaller) < 2 * np.sqrt(3) * 0.006
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_shapes_have_one_colour_or_two(share):
-    shapes = one_shape(small_cloud(count=40), two_colors=share)
+    shapes = one_shape(small_cloud(count=40), two_colors=share, compound=0.0)
     colors = [len(np.unique(shape.require_colors(), axis=0)) for shape in shapes]
     assert set(colors) <= {1, 2}
     assert np.mean(colors) == pytest.approx(1.0 + share, abs=0.1)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_things_of_several_shapes_are_as_frequent_as_stated(share):
+    shapes = one_shape(small_cloud(count=40), compound=share, two_colors=0.0)
+    parts = [len(np.unique(shape.require_colors(), axis=0)) for shape in shapes]
+    assert {count > 1 for count in parts} == {share > 0}
+    assert max(parts) <= 4
+    if share:
+        assert len(set(parts)) > 1, "of two and of more"
+
+
+def test_shapes_of_one_thing_grow_out_of_each_other():
+    for shape in one_shape(small_cloud(count=40), compound=1.0, two_colors=0.0):
+        _, part = np.unique(shape.require_colors(), axis=0, return_inverse=True)
+        for one in range(part.max() + 1):
+            own, others = shape.points[part == one], shape.points[part != one]
+            low, high = own.min(axis=0) - 0.01, own.max(axis=0) + 0.01
+            assert ((others > low) & (others < high)).all(axis=1).any()
 
 
 def test_the_same_seed_gives_the_same_clutter_and_no_shapes_give_the_scene():
@@ -119,7 +138,18 @@ def test_clouds_without_colours_stay_without():
     assert not Clutter(9, floor=1.0).apply(bare, TARGET, rng(3)).has_colors
 
 
-@pytest.mark.parametrize("surface", _SURFACES)
+def test_a_ring_has_a_hole_and_a_round_tube():
+    for seed in range(5):
+        points = _ring(4000, rng(seed))
+        across = np.hypot(points[:, 0], points[:, 1])
+        thick = np.ptp(across) / 2.0
+        assert across.max() == pytest.approx(1.0, abs=0.01)
+        assert across.min() > 0.3, "the hole"
+        tube = np.hypot(across - (1.0 - thick), points[:, 2])
+        np.testing.assert_allclose(tube, thick, atol=0.01)
+
+
+@pytest.mark.parametrize("surface", [one for one in _SURFACES if one is not _ring])
 def test_surfaces_fill_the_unit_box_and_nothing_inside(surface):
     points = surface(4000, rng())
     np.testing.assert_allclose(points.max(axis=0), 1.0, atol=0.05)
@@ -137,6 +167,8 @@ def test_surfaces_fill_the_unit_box_and_nothing_inside(surface):
         {"gap": -0.1},
         {"two_colors": 2.0},
         {"floor": 1.5},
+        {"compound": -0.1},
+        {"compound": float("nan")},
         {"floor_gaps": (0.08, 0.02)},
         {"floor_gaps": (0.02, float("nan"))},
         {"largest": float("nan")},

@@ -7,7 +7,7 @@ import pytest
 
 from equivariance import random_poses
 from handful.clouds import NeighbourIndex, PointCloud, concatenate
-from handful.demos import Action, Step
+from handful.demos import Action, ContactFrame, Gripper, Step, gripper_named
 from handful.errors import OptionError
 from handful.learning.variation import (
     Augmentation,
@@ -16,10 +16,15 @@ from handful.learning.variation import (
     Example,
     Variation,
     Warp,
+    _composition,
 )
+from policy_samples import contact_at
 
 CONTACT = np.array([0.01, -0.02, 0.12])
 """In the gripper frame, metres."""
+BARE = Gripper(ContactFrame(tuple(CONTACT.tolist())), "x", 0.08)
+"""Of unknown shape: its hand is free everywhere."""
+HAND = gripper_named("simulated")
 ALWAYS = Composition(1.0)
 RED, GREY = (0.8, 0.2, 0.2), (0.4, 0.4, 0.4)
 
@@ -44,8 +49,6 @@ def example_of(seed: int = 0) -> Example:
     table = np.column_stack([rng(3).uniform(-0.3, 0.3, (3000, 2)), np.zeros(3000)])
     post = rng(4).uniform([0.15, 0.15, 0.0], [0.17, 0.17, 0.2], (200, 3))
     motion = random_poses(1, seed)[0].numpy()
-    contact = np.eye(4)
-    contact[:3, 3] = CONTACT
     targets = random_poses(2, 4).numpy()
     targets[:, :3, 3] = thing[1:3] - targets[:, :3, :3] @ CONTACT
     parts = [
@@ -53,12 +56,8 @@ def example_of(seed: int = 0) -> Example:
         for points, color in ((thing, RED), (np.vstack([table, post]), GREY))
     ]
     step = Step("take it", Action.PICK, concatenate(parts), motion @ targets)
-    return Example(step, motion[:3, 2], contact, *parts)
-
-
-def level_of(example: Example) -> float:
-    """Height of the table along upwards."""
-    return float(np.median(example.rest.points @ example.up))
+    up = motion[:3, 2]
+    return Example(step, up, BARE, BARE.T_gripper_contact, *parts, level=float(motion[:3, 3] @ up))
 
 
 def distances(example: Example) -> np.ndarray:
@@ -75,7 +74,7 @@ def distances(example: Example) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(10))
 def test_object_and_poses_move_as_one(seed):
     before = example_of(seed)
-    after = ALWAYS.apply(before, rng(seed))
+    after = replace(ALWAYS, upright=0.0).apply(before, rng(seed))
     np.testing.assert_allclose(distances(after), distances(before), atol=1e-6)
     assert np.linalg.det(after.step.targets[0, :3, :3]) == pytest.approx(1.0)
     assert np.abs(after.thing.points - before.thing.points).max() > 0.01, "it moved"
@@ -87,15 +86,15 @@ def test_object_and_poses_move_as_one(seed):
 @pytest.mark.parametrize("raised", [0.0, 1.0])
 def test_the_object_stands_on_the_support_or_on_a_block(seed, raised):
     before = example_of(seed)
-    composition = replace(ALWAYS, raised=raised, heights=(0.03, 0.12))
+    composition = replace(ALWAYS, raised=raised, heights=(0.03, 0.12), floating=0.0)
     after = composition.apply(before, rng(seed))
-    above = after.thing.points @ before.up - level_of(before)
+    above = after.thing.points @ before.up - before.level
     if not raised:
         assert above.min() == pytest.approx(0.0, abs=1e-9)
         return
     assert 0.03 <= above.min() <= 0.12
     block = after.step.scene.points[len(before.rest) + len(before.thing) :]
-    heights = block @ before.up - level_of(before)
+    heights = block @ before.up - before.level
     assert heights.max() == pytest.approx(above.min(), abs=1e-6), "it is on top of its block"
     assert heights.min() > -1e-6
 
@@ -113,7 +112,7 @@ def test_a_warped_object_stands_on_the_support_all_the_same(seed):
     )
     _, thing = varied.apply_with_thing(example, rng(seed))
     lowest = float((thing.points @ example.up).min())
-    assert lowest == pytest.approx(level_of(example), abs=1e-6)
+    assert lowest == pytest.approx(example.level, abs=1e-6)
     height = np.ptp(thing.points @ example.up) / np.ptp(example.thing.points @ example.up)
     assert abs(height - 1.0) > 1e-3
 
@@ -210,6 +209,95 @@ def test_the_same_seed_gives_the_same_scene():
     np.testing.assert_array_equal(one.scene.require_colors(), again.scene.require_colors())
     np.testing.assert_array_equal(one.targets, again.targets)
     assert not np.array_equal(one.targets, other.targets)
+
+
+# --- the hand -----------------------------------------------------------------------------------
+
+
+def in_hand(seed: int = 0) -> Example:
+    """The rod in a hand of known shape that came from above, its contact below the rod's top."""
+    example = example_of(seed)
+    motion = random_poses(1, seed)[0].numpy()
+    T_scene_contact = motion @ contact_at(HAND, 0.0, 0.0, 0.15)
+    step = example.step.changed(targets=T_scene_contact[None])
+    return replace(example, step=step, gripper=HAND, contact=HAND.T_gripper_contact)
+
+
+def depth_in_table(example: Example) -> float:
+    """How far the lowest corner of the open hand is below the support, metres."""
+    corners = np.concatenate([vertices for vertices, _ in HAND.shape.surfaces()])
+    pose = example.step.targets[0]
+    return example.level - float(((corners @ pose[:3, :3].T + pose[:3, 3]) @ example.up).min())
+
+
+def points_in_hand(example: Example, count: int) -> int:
+    """How many points of a composed scene besides its object are well inside the open hand."""
+    scene = example.step.scene.points
+    of_thing = NeighbourIndex(example.thing.points).distance(scene, at_most=1.0) < 1e-9
+    assert of_thing.sum() >= count
+    local = scene[~of_thing].astype(np.float64)
+    pose = example.step.targets[0]
+    return int(HAND.shape.contains((local - pose[:3, 3]) @ pose[:3, :3], -0.003).sum())
+
+
+HARD = Composition(1.0, upright=0.2, raised=0.4, floating=0.0)
+
+
+def hands(seeds: range) -> tuple[np.ndarray, np.ndarray]:
+    """Depths in the table, and numbers of points inside, of the hands of composed scenes."""
+    before = in_hand()
+    after = [HARD.apply(before, rng(seed)) for seed in seeds]
+    inside = [points_in_hand(one, len(before.thing)) for one in after]
+    return np.array([depth_in_table(one) for one in after]), np.array(inside)
+
+
+def test_the_hand_goes_through_neither_the_table_nor_other_things():
+    depth, inside = hands(range(20))
+    assert depth.max() < 0.003
+    assert inside.max() <= 5
+
+
+def test_without_the_check_some_hands_are_in_the_table(monkeypatch):
+    """The broken control."""
+    monkeypatch.setattr(_composition, "_hand_is_free", lambda *_: True)
+    depth, inside = hands(range(20))
+    assert np.mean(depth > 0.02) > 0.1
+    assert inside.max() > 20
+
+
+def test_the_free_hand_still_finds_other_places_and_orientations():
+    before = in_hand()
+    moved, tilted = [], []
+    for seed in range(16):
+        T = HARD.apply(before, rng(seed)).step.targets[0] @ np.linalg.inv(before.step.targets[0])
+        moved.append(np.abs(T - np.eye(4)).max() > 0.01)
+        tilted.append(before.up @ T[:3, :3] @ before.up < 0.9)
+    assert np.mean(moved) > 0.8
+    assert np.mean(tilted) > 0.2
+
+
+def test_a_hand_that_fits_nowhere_leaves_the_object_where_it_stood(monkeypatch):
+    monkeypatch.setattr(_composition, "_hand_is_free", lambda *_: False)
+    before = in_hand()
+    after = replace(HARD, recolored=0.0).apply(before, rng(1))
+    np.testing.assert_allclose(after.step.targets, before.step.targets, atol=1e-9)
+    assert len(after.step.scene) == len(before.rest) + len(before.thing), "without a block"
+
+
+def test_a_hand_of_unknown_shape_is_free_everywhere():
+    before = in_hand()
+    below = before.step.targets[0].copy()
+    below[:3, 3] -= 0.3 * before.up
+    assert not _composition._hand_is_free(below, [before.rest], before, False)
+    bare = replace(before, gripper=replace(HAND, shape=None))
+    assert _composition._hand_is_free(below, [before.rest], bare, False)
+
+
+def test_a_hand_below_a_table_that_was_cut_away_is_free():
+    before = in_hand()
+    below = before.step.targets[0].copy()
+    below[:3, 3] -= 0.3 * before.up
+    assert _composition._hand_is_free(below, [], before, True)
 
 
 # --- when ---------------------------------------------------------------------------------------

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from equivariance import random_poses
 from handful.clouds import NeighbourIndex, PointCloud, concatenate
-from handful.demos import Action, Demonstration, DemoSet, Step
+from handful.demos import Action, Demonstration, DemoSet, Gripper, Step
 from handful.errors import DemoError
-from handful.learning.variation import examples_of, separate
+from handful.learning.variation import _example, examples_of, separate
 from handful.policy import Preparation
 from samples import pose_at, small_demos, thin_sample
 
@@ -17,7 +18,6 @@ UP = np.array([0.0, 0.0, 1.0])
 VOXEL = 0.004
 LOW, HIGH = np.array([-0.03, -0.02, 0.0]), np.array([0.03, 0.02, 0.1])
 """Corners of the box, metres."""
-CONTACT = np.array([0.0, 0.0, 0.1])
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -48,6 +48,8 @@ def seen_box() -> np.ndarray:
 
 SCENE = concatenate([colored(table(), (0.4, 0.4, 0.4)), colored(seen_box(), (0.8, 0.2, 0.2))])
 HELD = colored(box_surface(3000, 5), (0.8, 0.2, 0.2))
+CERTAIN = np.zeros(3000, dtype=bool)
+"""No point of it may be the gripper's."""
 
 
 def in_box(points: np.ndarray, margin: float) -> np.ndarray:
@@ -58,14 +60,13 @@ def in_box(points: np.ndarray, margin: float) -> np.ndarray:
 
 
 def test_the_object_is_the_box_with_its_bottom_and_the_rest_is_the_table():
-    thing, rest = separate(SCENE, HELD, CONTACT, UP, VOXEL)
+    thing, rest, _ = separate(SCENE, HELD, CERTAIN, UP, VOXEL)
     assert in_box(thing.points, 1e-3).all()
     everywhere = NeighbourIndex(thing.points).distance(HELD.points)
     assert everywhere.max() < 0.012, "all sides, those too that only the held object shows"
     assert (thing.points[:, 2] < 0.004).any(), "its bottom"
     standing = rest.points[:, 2] > 0.008
     assert not standing.any(), "nothing of the box stays behind"
-    assert len(rest) >= 6000
     far = SCENE.points[np.linalg.norm(SCENE.points[:, :2], axis=1) > 0.1]
     assert NeighbourIndex(rest.points).distance(far).max() == 0
 
@@ -77,11 +78,11 @@ def test_separating_follows_the_frame(seed):
     there = separate(
         SCENE.transformed(motion),
         HELD.transformed(motion),
-        motion[:3, :3] @ CONTACT + motion[:3, 3],
+        CERTAIN,
         motion[:3, :3] @ UP,
         VOXEL,
     )
-    thing, rest = separate(SCENE, HELD, CONTACT, UP, VOXEL)
+    thing, rest, _ = separate(SCENE, HELD, CERTAIN, UP, VOXEL)
     back = np.linalg.inv(motion)
     assert len(there[1]) == len(rest)
     moved = there[0].transformed(back).points
@@ -90,40 +91,120 @@ def test_separating_follows_the_frame(seed):
 
 def test_a_wrong_upwards_is_told_from_the_right_one():
     """The broken control: upside down, the box loses its top to the rest and the table joins it."""
-    thing, rest = separate(SCENE, HELD, CONTACT, -UP, VOXEL)
+    thing, rest, _ = separate(SCENE, HELD, CERTAIN, -UP, VOXEL)
     assert (rest.points[:, 2] > 0.09).any() or not in_box(thing.points, 1e-3).all()
 
 
 def test_what_is_held_elsewhere_separates_nothing():
     away = np.eye(4)
     away[:3, 3] = 0.0, 0.0, 0.5
-    assert separate(SCENE, HELD.transformed(away), CONTACT, UP, VOXEL) is None
+    assert separate(SCENE, HELD.transformed(away), CERTAIN, UP, VOXEL) is None
     away[:3, 3] = 0.15, 0.0, 0.03
-    assert separate(SCENE, HELD.transformed(away), CONTACT, UP, VOXEL) is None
+    assert separate(SCENE, HELD.transformed(away), CERTAIN, UP, VOXEL) is None
 
 
-def test_finger_tips_near_the_contact_are_not_taken_over():
-    tips = CONTACT + np.array([[[-0.03, 0.0, 0.014]], [[0.03, 0.0, 0.014]]])
-    fingers = (tips + rng(1).uniform(-0.003, 0.003, (2, 150, 3))).reshape(-1, 3)
-    with_fingers = concatenate([HELD, colored(fingers, (0.1, 0.1, 0.1))])
-    thing, _ = separate(SCENE, with_fingers, CONTACT, UP, VOXEL)
+def finger_points(count: int = 150) -> np.ndarray:
+    """Tips of two fingers above the box."""
+    tips = np.array([[[-0.03, 0.0, 0.114]], [[0.03, 0.0, 0.114]]])
+    return (tips + rng(1).uniform(-0.003, 0.003, (2, count, 3))).reshape(-1, 3)
+
+
+def test_doubtful_points_are_never_taken_over():
+    fingers = finger_points()
+    both = concatenate([HELD, colored(fingers, (0.1, 0.1, 0.1))])
+    doubtful = np.arange(len(both)) >= len(HELD)
+    thing, _, _ = separate(SCENE, both, doubtful, UP, VOXEL)
     assert NeighbourIndex(thing.points).distance(fingers).min() > 2 * VOXEL
-    plain, _ = separate(SCENE, HELD, CONTACT, UP, VOXEL)
+    plain, _, _ = separate(SCENE, HELD, CERTAIN, UP, VOXEL)
     assert len(thing) == pytest.approx(len(plain), rel=0.02)
-    elsewhere = CONTACT - [0.0, 0.0, 0.3]  # the control: nobody says where the fingers are
-    taken, _ = separate(SCENE, with_fingers, elsewhere, UP, VOXEL)
-    assert NeighbourIndex(taken.points).distance(fingers).min() < 2 * VOXEL
+    trusted, _, _ = separate(SCENE, both, np.zeros(len(both), dtype=bool), UP, VOXEL)
+    assert NeighbourIndex(trusted.points).distance(fingers).max() < 2 * VOXEL, "the control"
+
+
+def test_where_points_are_doubtful_the_scene_tells_what_is_there():
+    top = HELD.points[:, 2] > 0.07
+    thing, rest, _ = separate(SCENE, HELD, top, UP, VOXEL)
+    assert thing.points[:, 2].max() == pytest.approx(HIGH[2], abs=1e-3)
+    assert rest.points[:, 2].max() < 0.008
+
+
+def test_a_cloud_that_is_all_doubtful_separates_nothing():
+    assert separate(SCENE, HELD, ~CERTAIN, UP, VOXEL) is None
+
+
+def shifted(seed: int, distance: float, degrees: float, level: bool = False) -> PointCloud:
+    """The held box, moved in a random direction, or a level one, and turned about its middle."""
+    direction, axis = rng(seed).normal(size=(2, 3))
+    direction[2] *= not level
+    motion, middle = np.eye(4), np.eye(4)
+    motion[:3, :3] = Rotation.from_rotvec(
+        np.deg2rad(degrees) * axis / np.linalg.norm(axis)
+    ).as_matrix()
+    motion[:3, 3] = distance * direction / np.linalg.norm(direction)
+    middle[:3, 3] = (LOW + HIGH) / 2.0
+    return HELD.transformed(middle @ motion @ np.linalg.inv(middle))
+
+
+@pytest.mark.parametrize("distance", [0.01, 0.02])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_object_that_shifted_in_the_fingers_is_brought_back(seed, distance):
+    held = shifted(seed, distance, 4.0, level=distance > 0.01)
+    assert not in_box(held.points, 0.006).all(), "the control: it is off its place"
+    thing, rest, level = separate(SCENE, held, CERTAIN, UP, VOXEL)
+    assert in_box(thing.points, 0.006).all()
+    inside = ((thing.points > LOW + 0.006) & (thing.points < HIGH - 0.006)).all(axis=1)
+    assert not inside.any(), "its points are on the faces"
+    assert rest.points[:, 2].max() < 0.008, "nothing of the box stays behind"
+    assert level == pytest.approx(0.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("direction", [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1)])
+def test_an_object_far_from_where_the_scene_shows_one_separates_nothing(direction):
+    away = np.eye(4)
+    away[:3, 3] = 0.1 * np.array(direction)
+    assert separate(SCENE, HELD.transformed(away), CERTAIN, UP, VOXEL) is None
+
+
+def open_box() -> tuple[PointCloud, PointCloud, np.ndarray]:
+    """A scene with an open box, that box from outside, and its inside, which the scene shows."""
+    outside = box_surface(4000, 0) * [2.0, 2.5, 1.0]
+    outside = outside[outside[:, 2] < HIGH[2]]
+    ground = np.column_stack([rng(3).uniform(-0.03, 0.03, (400, 2)), np.full(400, 0.03)])
+    pillar = rng(4).uniform([-0.01, -0.01, 0.03], [0.01, 0.01, 0.06], (200, 3))
+    inside = np.vstack([ground, pillar])
+    seen = np.vstack([table(), outside[outside[:, 2] > 0.0], inside])
+    return colored(seen), colored(outside), inside
+
+
+def test_the_inside_of_an_open_box_belongs_to_it(monkeypatch):
+    scene, held, inside = open_box()
+    certain = np.zeros(len(held), dtype=bool)
+    thing, rest, _ = separate(scene, held, certain, UP, VOXEL)
+    assert NeighbourIndex(thing.points).distance(inside).max() < 2 * VOXEL
+    assert rest.points[:, 2].max() < 0.008
+    nothing = np.zeros(len(scene), dtype=bool)
+    monkeypatch.setattr(_example, "_enclosed", lambda *_: nothing)
+    thing, rest, _ = separate(scene, held, certain, UP, VOXEL)
+    assert rest.points[:, 2].max() > 0.02, "the control: it stays behind"
+
+
+@pytest.mark.parametrize("height", [-0.2, 0.0, 0.3])
+def test_the_level_is_that_of_the_table(height):
+    up = np.eye(4)
+    up[2, 3] = height
+    _, _, level = separate(SCENE.transformed(up), HELD.transformed(up), CERTAIN, UP, VOXEL)
+    assert level == pytest.approx(height, abs=1e-3)
 
 
 def test_the_object_without_a_rest_and_a_rest_without_the_object_are_no_parts():
     alone = colored(seen_box())
-    assert separate(alone, HELD, CONTACT, UP, VOXEL) is None
+    assert separate(alone, HELD, CERTAIN, UP, VOXEL) is None
     sparse = concatenate([colored(table()), colored(seen_box()[:20])])
-    assert separate(sparse, HELD, CONTACT, UP, VOXEL) is None
+    assert separate(sparse, HELD, CERTAIN, UP, VOXEL) is None
 
 
 def test_colours_that_only_one_cloud_has_leave_the_other_out():
-    thing, rest = separate(SCENE, HELD.without_colors(), CONTACT, UP, VOXEL)
+    thing, rest, _ = separate(SCENE, HELD.without_colors(), CERTAIN, UP, VOXEL)
     assert thing.has_colors
     assert rest.has_colors
     assert thing.points[:, 2].min() > 0.005, "the bottom is known from the held cloud only"
@@ -132,9 +213,15 @@ def test_colours_that_only_one_cloud_has_leave_the_other_out():
 # --- examples -----------------------------------------------------------------------------------
 
 
-def demonstrated(held: PointCloud | None, between: tuple[Step, ...] = ()) -> DemoSet:
+HAND = small_demos().gripper
+
+
+def demonstrated(
+    held: PointCloud | None,
+    between: tuple[Step, ...] = (),
+    gripper: Gripper = replace(HAND, shape=None),  # noqa: B008 - frozen
+) -> DemoSet:
     """The box is taken from above, and put somewhere."""
-    gripper = replace(small_demos().gripper, shape=None)
     reach = gripper.T_gripper_contact[2, 3]
     target = pose_at(0.0, 0.0, 0.1 + reach)
     grasp = None if held is None else held.transformed(np.linalg.inv(target))
@@ -154,8 +241,30 @@ def test_the_next_grasp_cloud_shows_what_was_taken():
     height = (example.thing.points - contact) @ example.up
     assert height.max() == pytest.approx(0.0, abs=0.004), "the contact is on top of the box"
     assert height.min() == pytest.approx(-0.1, abs=0.006)
+    assert example.level == pytest.approx(contact @ example.up - 0.1, abs=0.004)
     table_below = (example.rest.points - contact) @ example.up
     assert np.median(table_below) == pytest.approx(-0.1, abs=0.004)
+
+
+def test_fingers_in_a_grasp_cloud_are_not_taken_for_the_object():
+    """They hold the box at its middle: above the contact nothing but them is beside the box."""
+    held = HELD.points[HELD.points[:, 2] > 0.001]
+    target = pose_at(0.0, 0.0, 0.1 + HAND.T_gripper_contact[2, 3])
+    shape = HAND.with_width(0.07).shape
+    fingers = np.concatenate(
+        [box.surface()[0].mean(axis=0) + rng(6).uniform(-0.5, 0.5, (300, 3)) * np.array(box.size)
+         for box in shape.boxes if box.side]
+    )  # fmt: skip
+    fingers = fingers @ target[:3, :3].T + target[:3, 3]
+    beyond = ~in_box(fingers, 0.012)
+    assert beyond.sum() > 100
+    both = concatenate([colored(held), colored(fingers, (0.1, 0.1, 0.1))])
+    (example,) = examples_of(demonstrated(both, gripper=HAND), "take", PREPARATION)
+    (plain,) = examples_of(demonstrated(colored(held), gripper=HAND), "take", PREPARATION)
+    assert example.gripper == HAND
+    assert example.separated
+    apart = NeighbourIndex(plain.thing.points).distance(example.thing.points)
+    assert apart.max() < 2 * VOXEL, "the object is the same with fingers and without"
 
 
 def test_an_example_that_does_not_tell_its_object_has_none():

@@ -458,3 +458,45 @@ def test_the_gripper_of_version_1_holds_at_its_tips(axis, tip):
     for side in (1.0, -1.0):
         assert not gripper.shape.contains((just_behind + side * 0.0299 * along)[None])[0]
         assert gripper.shape.contains((just_behind + side * 0.0301 * along)[None])[0]
+
+
+def finger_points(gripper: Gripper, width: float) -> np.ndarray:
+    """Points inside the fingers at a width, gripper frame."""
+    shape, rng = gripper.with_width(width).shape, np.random.default_rng(0)
+    assert shape is not None
+    fingers = [box for box in shape.boxes if box.side]
+    rows = []
+    for box in fingers:
+        vertices, _ = box.surface()
+        middle, corners = vertices.mean(axis=0), vertices - vertices.mean(axis=0)
+        weights = rng.dirichlet(np.ones(len(corners)), 200)
+        rows.append(middle + weights @ corners)
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("name", ["simulated", "franka-hand"])
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.77, 1.0])
+def test_where_a_finger_is_at_some_width_a_point_may_be_a_finger(name, share):
+    gripper = gripper_named(name)
+    assert gripper.may_be_finger(finger_points(gripper, share * gripper.opening)).all()
+
+
+@pytest.mark.parametrize("name", ["simulated", "franka-hand"])
+def test_the_palm_and_what_is_far_away_is_no_finger(name):
+    gripper = gripper_named(name)
+    contact = gripper.T_gripper_contact
+    palm = np.array([box.center for box in gripper.shape.boxes if not box.side])
+    far = contact[:3, 3] + np.array([[0.0, 0.0, 0.3], [0.3, 0.0, 0.0], [0.0, 0.3, 0.0]])
+    beside = contact[:3, 3] + 0.08 * np.array([contact[:3, 1], -contact[:3, 1]])
+    beyond = contact[:3, 3] + 0.04 * contact[:3, 2]
+    others = np.vstack([palm, far, beside, beyond])
+    assert not gripper.may_be_finger(others).any()
+    assert gripper.shape.contains(palm).all(), "the control: the palm is of the hand"
+
+
+def test_a_hand_of_unknown_shape_or_without_fingers_says_nothing_of_fingers():
+    gripper = gripper_named("simulated")
+    points = finger_points(gripper, 0.5 * gripper.opening)
+    assert not replace(gripper, shape=None).may_be_finger(points).any()
+    still = HandShape(tuple(replace(box, side=0) for box in gripper.shape.boxes))
+    assert not replace(gripper, shape=still).may_be_finger(points).any()

@@ -307,7 +307,8 @@ def test_weights_of_query_points_can_be_left_alone():
 
 
 def example_of(step: Step) -> Example:
-    return Example(step, np.array([0.0, 0.0, 1.0]), mug_sample().gripper.T_gripper_contact)
+    gripper = mug_sample().gripper
+    return Example(step, np.array([0.0, 0.0, 1.0]), gripper, gripper.T_gripper_contact)
 
 
 def small_example(name: str) -> Example:

@@ -29,6 +29,7 @@ from handful.models import (
     save_model,
 )
 from handful.policy import (
+    CloudStatistics,
     Confidence,
     Predictor,
     Preparation,
@@ -98,6 +99,30 @@ def test_a_predictor_for_another_gripper_is_stored_with_the_gripper_of_its_demon
     assert loaded.gripper == ODD_HAND
     np.testing.assert_array_equal(answer(loaded).T_scene_gripper, answer(saved).T_scene_gripper)
     assert not np.allclose(answer(turned).T_scene_gripper, answer(saved).T_scene_gripper)
+
+
+def test_what_a_predictor_was_trained_on_is_stored_and_missing_in_older_files(tmp_path):
+    usual, scene = CloudStatistics(0.006, 0.001, 0.05), random_object(0, 80, 0.3)
+    saved = replace(predictor(Action.PICK), trained_on=usual)
+    folder = save_predictor(saved, tmp_path / "model")
+    loaded = load_predictor(folder)
+    assert loaded.trained_on == usual
+    assert loaded.unlike(scene) == saved.unlike(scene) != []
+    without_use("trained_on")(folder)
+    older = load_predictor(folder)
+    assert older.trained_on is None
+    assert older.unlike(scene) == [], "what is not known is not told"
+    again = load_predictor(save_predictor(older, tmp_path / "again"))
+    assert again.trained_on is None
+
+
+@pytest.mark.parametrize("value", [-1.0, 1e9, "wide", None])
+def test_impossible_statistics_of_training_are_refused(tmp_path, value):
+    usual = CloudStatistics(0.006, 0.001, 0.5)
+    folder = save_predictor(replace(predictor(Action.PICK), trained_on=usual), tmp_path / "model")
+    change_use("trained_on", "extent", to=value)(folder)
+    with pytest.raises(FileFormatError, match="trained_on"):
+        load_predictor(folder)
 
 
 # --- version 1 ----------------------------------------------------------------------------------

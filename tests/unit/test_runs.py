@@ -11,9 +11,11 @@ import pytest
 import torch
 
 import handful
+from handful.apps.learn_commands import _tell_separation
 from handful.demos import Action, Demonstration, DemoSet, Step, save_demos
 from handful.errors import FileFormatError, OptionError
 from handful.learning import RunFolder, StepReport, train, train_in_folder
+from handful.learning.variation import examples_of
 from handful.policy import Predictor, load_predictor
 from samples import thin_sample
 from small_training import small_recipe
@@ -80,6 +82,28 @@ def test_a_run_knows_its_task_and_its_predictors(demos, whole):
     predictors = run.predictors()
     assert {name: one.step.action for name, one in predictors.items()} == ACTIONS
     assert all(one.gripper == demos.gripper for one in predictors.values())
+
+
+def test_a_run_notes_how_many_objects_were_told_from_their_scenes(demos, whole):
+    run, recipe = RunFolder(whole), small_recipe("pick", Action.PICK)
+    told = [one.separated for one in examples_of(demos, "pick", recipe.preparation)]
+    assert run.trained("pick")["separated"] == sum(told)
+    assert "separated" not in run.trained("place"), "a full gripper takes nothing"
+    assert run.predictor("pick").trained_on is not None
+
+
+@pytest.mark.parametrize("separated", [0, 2, 3, None])
+def test_where_objects_cannot_be_told_one_sentence_says_so(tmp_path, capsys, separated):
+    """A run of before does not say it, and of three out of three there is nothing to say."""
+    run = RunFolder(tmp_path)
+    run.note(models={"take": {} if separated is None else {"separated": separated}})
+    _tell_separation(run, "take", 3)
+    said = capsys.readouterr().out
+    if separated in (3, None):
+        assert said == ""
+        return
+    assert f"'take': in {3 - separated} of 3 demonstrations" in said
+    assert "record the grasp cloud of the next step" in said
 
 
 def test_a_set_with_picks_only_trains_and_is_used_as_such(demos, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from equivariance import random_poses
 from handful.clouds import NeighbourIndex, PointCloud, concatenate
-from handful.demos import Action, Step
+from handful.demos import Action, ContactFrame, Gripper, Step
 from handful.errors import DemoError, OptionError
 from handful.learning.variation import (
     Augmentation,
@@ -79,9 +79,8 @@ def putting_step() -> tuple[Step, np.ndarray]:
 
 
 def example_of(step: Step, contact: np.ndarray = CONTACT) -> Example:
-    frame = np.eye(4)
-    frame[:3, 3] = contact
-    return Example(step, np.array([0.0, 0.0, 1.0]), frame)
+    gripper = Gripper(ContactFrame(tuple(contact.tolist())), "x", 0.08)
+    return Example(step, np.array([0.0, 0.0, 1.0]), gripper, gripper.T_gripper_contact)
 
 
 def varied_step(variation: Variation, step: Step, seed: int = 0) -> Step:

@@ -131,7 +131,7 @@ def separate(
     """
     if (~doubtful).sum() < FEWEST:
         return None
-    motion = _registration(held.selected(~doubtful), scene, up)
+    motion = _registration(held, doubtful, scene, up)
     if motion is None:
         return None
     held = held.transformed(motion)
@@ -171,19 +171,25 @@ def _enclosed(
 
 
 def _registration(
-    held: PointCloud, scene: PointCloud, up: Float[np.ndarray, "3"]
+    held: PointCloud,
+    doubtful: Bool[np.ndarray, "held"],
+    scene: PointCloud,
+    up: Float[np.ndarray, "3"],
 ) -> Float[np.ndarray, "4 4"] | None:
     """The small motion that brings a held object to where the scene shows it, or None.
 
     Objects shift when fingers close. Iterative closest points, from the scene's points above the
     support to the object's, which is known from more sides, over shorter and shorter distances.
+    A scene point whose nearest one is doubtful is not paired: with a certain one farther off, it
+    would pull the object away.
     """
     target = held.points.astype(np.float64)
-    points = scene.points[scene.points @ up > np.quantile(target @ up, 0.01) + SHIFT]
+    points = scene.points[scene.points @ up > np.quantile(target[~doubtful] @ up, 0.01) + SHIFT]
     motion = np.eye(4)
     for reach in np.linspace(SHIFT, SAME, REGISTRATIONS):
         distance, index = cKDTree(target).query(points, distance_upper_bound=reach)
         found = np.isfinite(distance)
+        found[found] = ~doubtful[index[found]]
         if found.sum() < FEWEST:
             return None
         step = _kabsch(target[index[found]], points[found].astype(np.float64))
