@@ -4,6 +4,8 @@ Clouds are not voxel-filtered here: a grid cannot turn with its cloud, so the pa
 hold from the filtered cloud on.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from equivariance import (
     moved,
     random_object,
     random_poses,
+    relative_error,
 )
 from handful.clouds import Box, NeighbourIndex
 from handful.geometry import pose_apply, pose_compose, pose_inverse
@@ -27,6 +30,7 @@ from handful.models import (
     MatchEnergy,
     ModelConfig,
     QueryPoints,
+    ThinnedCloud,
 )
 from handful.nn import Gate, Types
 from handful.sampling import lattice_log_partitions, near_points, pose_lattice
@@ -72,6 +76,37 @@ def test_the_field_is_equivariant(channels, dtype):
             actual = field(moved(SCENE, motion))(pose_apply(motion, where).to(dtype))
             turned = types.rotated(expected, motion[:3, :3].to(dtype))
             assert_equal_up_to_rounding(actual, turned)
+
+
+def test_the_field_is_equivariant_with_the_shape_of_the_cloud_as_input(dtype):
+    """Moments of the whole cloud turn with it; they are float32, so 1e-9 is out of reach."""
+    torch.manual_seed(0)
+    types = Types(TYPES)
+    field = DescriptorField(replace(ENCODER, shape_radius=0.06), types).to(dtype)
+    where = torch.tensor(random_object(5, 12).points, dtype=torch.float64)
+    with torch.no_grad():
+        expected = field(SCENE)(where.to(dtype))
+        for motion in random_poses(MOTIONS // 4, 1):
+            actual = field(moved(SCENE, motion))(pose_apply(motion, where).to(dtype))
+            turned = types.rotated(expected, motion[:3, :3].to(dtype))
+            assert relative_error(actual, turned) < (1e-4 if dtype == torch.float32 else 1e-5)
+            assert relative_error(actual, expected) > 1e-2
+
+
+def test_moments_that_do_not_turn_break_the_field():
+    """The broken control: those of the unturned cloud are given to the turned one."""
+    torch.manual_seed(0)
+    types = Types(TYPES)
+    field = DescriptorField(replace(ENCODER, shape_radius=0.06), types).double()
+    where = torch.tensor(random_object(5, 12).points, dtype=torch.float64)
+    thin = field.encoder.thin(SCENE)
+    assert thin.moments is not None
+    (motion,) = random_poses(1, 1)
+    with torch.no_grad():
+        turned = types.rotated(field(SCENE)(where), motion[:3, :3])
+        stiff = ThinnedCloud(moved(SCENE, motion), thin.moments)
+        assert relative_error(field(stiff)(pose_apply(motion, where)), turned) > 1e-2
+        torch.testing.assert_close(field(thin)(where), field(SCENE)(where))
 
 
 def test_the_gradient_of_the_field_is_right_and_equivariant():

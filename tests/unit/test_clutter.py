@@ -106,6 +106,14 @@ def test_a_floor_is_flat_and_what_is_on_it_is_seen_from_above():
     assert bottom < 0.9, "its underside is not"
 
 
+def test_there_is_no_floor_where_none_is_allowed():
+    scene, clutter = ball_around_target(), Clutter(0, floor=1.0)
+    assert clutter.apply(scene, TARGET, rng(), floor=False) is scene
+    assert len(clutter.apply(scene, TARGET, rng())) > 0.5 * len(scene)
+    shapes = Clutter(9, floor=1.0).apply(scene, TARGET, rng(1), floor=False)
+    np.testing.assert_array_equal(shapes.points[: len(scene)], scene.points)
+
+
 def test_clouds_without_colours_stay_without():
     bare = PointCloud(small_cloud(count=100).points)
     assert not Clutter(9, floor=1.0).apply(bare, TARGET, rng(3)).has_colors

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from equivariance import random_object, random_poses
-from handful.errors import FileFormatError
+from handful.errors import FileFormatError, OptionError
 from handful.models import (
     EdfModel,
     EncoderConfig,
@@ -36,6 +36,7 @@ CONFIGS = {
         temperature=0.5,
     ),
 }
+SHAPED = replace(CONFIGS["learned"], encoder=replace(ENCODER, degree=2, shape_radius=0.04))
 SCENE, GRASP = random_object(0), random_object(1)
 POSES = random_poses(5, 0).float()
 
@@ -67,6 +68,54 @@ def test_saving_does_not_replace_other_folders(tmp_path):
     with pytest.raises(FileFormatError, match="holds no model"):
         save_model(small_model("learned"), tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+# --- shapes as an input -------------------------------------------------------------------------
+
+
+def test_a_model_that_sees_shapes_round_trips(tmp_path):
+    torch.manual_seed(0)
+    model = EdfModel(SHAPED).eval()
+    folder = save_model(model, tmp_path / "model")
+    stored = json.loads((folder / "config.json").read_text())["config"]["encoder"]
+    assert stored["shape_radius"] == 0.04
+    loaded = load_model(folder)
+    assert loaded.config == SHAPED
+    assert torch.equal(energies(loaded), energies(model))
+
+
+@pytest.mark.parametrize("source", CONFIGS)
+def test_a_model_from_before_shapes_were_an_input_is_read_and_is_the_same(tmp_path, source):
+    model = small_model(source)
+    folder = save_model(model, tmp_path / "model")
+    content = json.loads((folder / "config.json").read_text())
+    del content["config"]["encoder"]["shape_radius"]
+    if source == "grasp":
+        del content["config"]["grasp"]["encoder"]["shape_radius"]
+    (folder / "config.json").write_text(json.dumps(content))
+    loaded = load_model(folder)
+    assert loaded.config == CONFIGS[source]
+    assert torch.equal(energies(loaded), energies(model))
+
+
+def test_weights_of_a_model_without_shapes_do_not_fit_one_with_shapes(tmp_path):
+    folder = save_model(small_model("learned"), tmp_path / "model")
+    change_config(config__encoder__degree=2, config__encoder__shape_radius=0.04)(folder)
+    with pytest.raises(FileFormatError, match=r"weights\.safetensors"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape_radius": -0.01}, "encoder shape_radius is -0.01: need metres, 0 to 1"),
+        ({"shape_radius": math.nan}, "encoder shape_radius is nan"),
+        ({"shape_radius": 0.03}, "encoder degree is 1: need 2 or more for shapes"),
+    ],
+)
+def test_impossible_shape_radii_are_refused(change, message):
+    with pytest.raises(OptionError, match=message):
+        replace(ENCODER, **change)
 
 
 # --- version 1 ----------------------------------------------------------------------------------

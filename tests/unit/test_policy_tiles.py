@@ -9,7 +9,7 @@ import torch
 from handful.clouds import Box, PointCloud, concatenate
 from handful.demos import Action, DemoSet, make_sample
 from handful.errors import EmptyCloudError, OptionError
-from handful.models import EdfModel, Field
+from handful.models import EdfModel, Field, local_moments
 from handful.policy import PoseSelection, Predictor, SceneView, Verdict
 from handful.policy import _preparation as preparation_module
 from handful.policy import _view as view_module
@@ -109,6 +109,47 @@ def test_energies_of_tiles_are_those_of_the_whole_scene(predictors, demos, name)
     np.testing.assert_allclose(rated.confidence, found.confidence, atol=1e-3)
     again = tiled.rate(found.T_scene_gripper)
     np.testing.assert_allclose(again.energy, found.energy, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def shaped(demos) -> Predictor:
+    """A predictor that has the shape of the whole cloud around each point as an input."""
+    torch.manual_seed(0)
+    recipe = small_recipe("pick", Action.PICK)
+    encoder = replace(recipe.model.encoder, degree=2, shape_radius=0.06)
+    model = EdfModel(replace(recipe.model, encoder=encoder))
+    return Predictor(recipe.step, model, demos.gripper, THIN, COARSE)
+
+
+def test_energies_of_tiles_are_those_of_the_whole_scene_with_shapes(shaped, demos):
+    clouds = row_of_scenes(demos, "pick")
+    whole = SceneView(shaped, *clouds, tile_points=100_000)
+    tiled = SceneView(shaped, *clouds, tile_points=500)
+    assert len(whole.tiles) == 1
+    assert len(tiled.tiles) >= 3
+    poses = whole.sample(n=30).T_scene_gripper
+    np.testing.assert_allclose(tiled.rate(poses).energy, whole.rate(poses).energy, rtol=1e-4)
+    # The control: moments of what a tile holds, thinned, instead of those of the whole cloud.
+    thinned = shaped.model.key_field.encoder.thin(whole.clouds.scene)
+    own = replace(thinned, moments=local_moments(thinned.points, thinned.points, 0.06))
+    positions = torch.from_numpy(thinned.points[::20].astype(np.float32))
+    with torch.no_grad():
+        one, other = (shaped.model.key_field(cloud)(positions) for cloud in (thinned, own))
+    assert (one - other).norm() > 1e-3 * one.norm()
+
+
+def test_a_workspace_keeps_all_that_moments_near_it_depend_on(shaped, demos):
+    scene = demos[0].step("pick").scene
+    low, high = (corner.tolist() for corner in scene.bounds)
+    box = Box((low[0], low[1], low[2]), (high[0], high[1], high[2] + 0.1))
+    plain = replace(shaped.model.config.encoder, shape_radius=0.0).receptive_radius
+    view = shaped.look(scene, workspace=box)
+    edge = high[0] + view.margin + 0.055  # The contact is the query point: nothing to add.
+    beyond = PointCloud([[edge, low[1], low[2]], [edge + 0.05, low[1], low[2]]], [[0.5] * 3] * 2)
+    crowded = shaped.look(concatenate([scene, beyond]), workspace=box).clouds
+    points = crowded.scene.transformed(np.linalg.inv(crowded.T_frame_scene)).points
+    assert (np.abs(points[:, 0] - edge) < 0.03).sum() == 1
+    assert shaped.model.config.encoder.receptive_radius == plain
 
 
 def test_a_margin_that_is_too_small_changes_energies(predictors, demos, monkeypatch):

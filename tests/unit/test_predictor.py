@@ -1,4 +1,4 @@
-"""Confidence, preparation and predictors: clouds in, ranked poses out."""
+"""Preparation and predictors: clouds in, ranked poses out."""
 
 import threading
 from dataclasses import replace
@@ -17,7 +17,6 @@ from handful.learning import train
 from handful.learning.variation import without_target
 from handful.models import QueryPoints
 from handful.policy import (
-    Confidence,
     PoseSelection,
     Predictor,
     RankedPoses,
@@ -48,29 +47,7 @@ def clouds_of(demos: DemoSet, name: str) -> tuple[PointCloud, ...]:
     return (step.scene, step.grasp) if step.action.holding else (step.scene,)
 
 
-# --- confidence ---------------------------------------------------------------------------------
-
-
-def test_confidence_is_high_with_the_target_and_low_without():
-    curve = Confidence.between(np.array([3.0, 3.5, 4.0]), np.array([8.0, 9.0, 7.5]))
-    assert curve.of(np.array([3.0, 3.5])).min() > 0.99
-    assert curve.of(np.array([8.0, 9.0])).max() < 0.1
-    assert 3.5 < curve.threshold < 7.75
-
-
-def test_confidence_is_undecided_when_energies_overlap():
-    same = np.linspace(3.0, 5.0, 40)
-    told = Confidence.between(same, same).of(same)
-    assert 0.4 < told.min() <= told.max() < 0.6
-
-
-def test_confidence_is_never_a_warning_and_never_a_nan():
-    curve = Confidence(0.0, 1e-9)
-    np.testing.assert_array_equal(curve.of(np.array([-1e9, 1e9])), [1.0, pytest.approx(0.0)])
-    with pytest.raises(OptionError, match="finite energies"):
-        Confidence.between(np.array([1.0, np.nan]), np.array([2.0]))
-    with pytest.raises(OptionError, match="scale"):
-        Confidence(0.0, 0.0)
+# --- scenes without their target ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("replaced", [False, True])

@@ -1,0 +1,162 @@
+"""Confidence: the curve is the one that made the samples, and honest where there is none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from handful.errors import OptionError
+from handful.learning._calibration import Trials, calibrate, trials
+from handful.learning.variation import Composition, examples_of
+from handful.models import EdfModel
+from handful.policy import Confidence, Predictor
+from samples import thin_sample
+from small_training import COARSE, THIN, small_recipe
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+# --- the curve ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("threshold", "scale"), [(0.0, 1.0), (5.0, 0.2), (-3.0, 4.0)])
+def test_a_known_curve_is_recovered_from_many_samples(threshold, scale):
+    known = Confidence(threshold, scale)
+    energies = threshold + scale * rng().uniform(-6, 6, 20_000)
+    right = rng(1).uniform(size=20_000) < known.of(energies)
+    found = Confidence.fitted(energies, right)
+    assert found.threshold == pytest.approx(threshold, abs=0.1 * scale)
+    assert found.scale == pytest.approx(scale, rel=0.1)
+    np.testing.assert_allclose(found.of(energies), known.of(energies), atol=0.03)
+
+
+def normal_energies(good: int, bad: int, apart: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two normal kinds of one width; where both are as frequent, the odds are logistic in E."""
+    energies = np.concatenate([rng(2).normal(0.0, 1.0, good), rng(3).normal(apart, 1.0, bad)])
+    return energies, np.arange(good + bad) < good
+
+
+@pytest.mark.parametrize(("good", "bad"), [(4000, 4000), (8000, 1000), (1000, 8000)])
+def test_the_curve_does_not_depend_on_how_many_of_each_kind_were_tried(good, bad):
+    """Threshold apart / 2 and scale 1 / apart, by Bayes' rule with equal priors."""
+    found = Confidence.fitted(*normal_energies(good, bad, 2.0))
+    assert found.threshold == pytest.approx(1.0, abs=0.1)
+    assert found.scale == pytest.approx(0.5, rel=0.15)
+
+
+def test_energies_may_have_any_zero_and_unit():
+    energies, right = normal_energies(300, 200, 1.5)
+    one = Confidence.fitted(energies, right)
+    other = Confidence.fitted(1e3 * energies - 7e4, right)
+    assert other.threshold == pytest.approx(1e3 * one.threshold - 7e4, rel=1e-6)
+    assert other.scale == pytest.approx(1e3 * one.scale, rel=1e-6)
+
+
+def test_kinds_that_do_not_overlap_give_no_step_and_a_half_between():
+    good, bad = np.array([3.0, 3.5, 4.0, 3.2]), np.array([8.0, 9.0, 7.5, 8.5])
+    curve = Confidence.fitted(np.concatenate([good, bad]), np.arange(8) < 4)
+    assert 4.0 < curve.threshold < 7.5
+    assert 0.05 < curve.scale < 5.0
+    assert curve.of(good).min() > 0.75
+    assert curve.of(bad).max() < 0.25
+    assert curve.of(np.array([curve.threshold]))[0] == pytest.approx(0.5)
+    assert (np.diff(curve.of(np.linspace(2.0, 10.0, 50))) < 0).all()
+    more = Confidence.fitted(np.tile(np.concatenate([good, bad]), 20), np.tile(np.arange(8) < 4, 20))
+    assert more.scale < curve.scale, "more samples make it surer"
+
+
+def test_nothing_is_told_where_energies_tell_nothing():
+    energies = rng(4).normal(5.0, 2.0, 4000)
+    for right in (rng(5).uniform(size=4000) < 0.5, np.arange(4000) % 2 == 0, energies > 5.0):
+        told = Confidence.fitted(energies, right).of(energies)
+        assert told.min() > 0.4
+        assert told.max() < 0.6
+    rightly = Confidence.fitted(energies, energies < 5.0).of(energies)
+    assert rightly.max() > 0.95, "the control: low energies are the right ones"
+    assert rightly.min() < 0.05
+
+
+def test_all_right_is_trusted_and_none_right_is_not():
+    energies = rng(6).normal(5.0, 1.0, 24)
+    every = np.ones(24, dtype=bool)
+    assert Confidence.fitted(energies, every).of(energies).min() > 0.9
+    assert Confidence.fitted(energies, ~every).of(energies).max() < 0.1
+    for right in (every[:1], ~every[:1]):
+        one = Confidence.fitted(energies[:1], right)
+        assert (one.of(energies[:1]) > 0.5) == right
+
+
+def test_equal_energies_are_no_reason_for_anything_but_a_half():
+    curve = Confidence.fitted(np.full(10, 3.0), np.arange(10) < 5)
+    np.testing.assert_allclose(curve.of(np.full(10, 3.0)), 0.5, atol=1e-6)
+
+
+def test_confidence_is_never_a_warning_and_never_a_nan():
+    curve = Confidence(0.0, 1e-9)
+    np.testing.assert_array_equal(curve.of(np.array([-1e9, 1e9])), [1.0, pytest.approx(0.0)])
+    for energies in (np.array([1.0, np.nan]), np.array([1.0, np.inf]), np.array([])):
+        with pytest.raises(OptionError, match="finite energies of one pose or more"):
+            Confidence.fitted(energies, np.zeros(len(energies), dtype=bool))
+    with pytest.raises(OptionError, match="scale"):
+        Confidence(0.0, 0.0)
+
+
+# --- trials -------------------------------------------------------------------------------------
+
+
+def slow_auc(evidence: np.ndarray, right: np.ndarray) -> float:
+    """Pair by pair; an undecided pair counts half."""
+    pairs = [
+        1.0 if good < bad else 0.5 if good == bad else 0.0
+        for good in evidence[right]
+        for bad in evidence[~right]
+    ]
+    return float(np.mean(pairs))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_auc_is_the_share_of_pairs_in_the_right_order(seed):
+    evidence = rng(seed).integers(0, 12, 40).astype(np.float64)  # with ties
+    right = rng(seed + 50).uniform(size=40) < 0.4
+    assert Trials(evidence, right).auc == pytest.approx(slow_auc(evidence, right))
+    assert Trials(-evidence, right).auc == pytest.approx(1.0 - slow_auc(evidence, right))
+
+
+def test_the_auc_of_one_kind_is_not_a_number():
+    for right in (np.ones(3, dtype=bool), np.zeros(3, dtype=bool)):
+        assert np.isnan(Trials(np.arange(3.0), right).auc)
+    assert Trials(np.array([0.0, 1.0]), np.array([True, False])).auc == 1.0
+
+
+@pytest.fixture(scope="module")
+def untrained() -> Predictor:
+    torch.manual_seed(0)
+    recipe = small_recipe("pick", thin_sample().task.step("pick").action)
+    model = EdfModel(recipe.model).eval()
+    return Predictor(recipe.step, model, thin_sample().gripper, THIN, COARSE)
+
+
+def test_trials_are_with_and_without_the_target_and_seeded(untrained):
+    examples = examples_of(thin_sample(), "pick", THIN)
+    recipe = small_recipe("pick", untrained.step.action)
+    composed = replace(recipe.objective.variation, composition=Composition(1.0))
+    one, again, other = (
+        trials(untrained, examples, composed, seed, scenes=2) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one.evidence, again.evidence)
+    np.testing.assert_array_equal(one.right, again.right)
+    assert not np.array_equal(one.evidence, other.evidence)
+    assert len(one.evidence) == len(one.right) == 4, "two with the target, two without"
+    assert not one.right[1::2].any(), "what is not there cannot be found"
+    assert np.isfinite(one.evidence).all()
+
+
+def test_calibration_is_the_curve_of_its_trials(untrained, monkeypatch):
+    monkeypatch.setattr("handful.learning._calibration.trials", lambda *_: made_up)
+    energies, right = normal_energies(50, 50, 2.0)
+    made_up = Trials(energies, right)
+    variation = small_recipe("pick", untrained.step.action).objective.variation
+    assert calibrate(untrained, [], variation, 0) == Confidence.fitted(energies, right)
