@@ -17,6 +17,11 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def beside(x: float, y: float, z: float) -> np.ndarray:
+    """A position relative to the target."""
+    return TARGET + np.array([x, y, z])
+
+
 def ball(middle: np.ndarray, radius: float = 0.05, count: int = 1500) -> PointCloud:
     """Evenly spread points: a Fibonacci sphere."""
     number = np.arange(count) + 0.5
@@ -76,9 +81,9 @@ def test_what_is_hidden_behind_something_else_is_not_seen():
 
 
 def test_all_is_seen_that_is_far_from_the_target():
-    far = ball(TARGET + [0.0, 0.0, LOCAL + 0.1])
+    far = ball(beside(0.0, 0.0, LOCAL + 0.1))
     scene = concatenate([ball(TARGET), far])
-    after = Sensor().seen(scene, (TARGET + [0.6, 0.0, 0.0])[None], TARGET)
+    after = Sensor().seen(scene, beside(0.6, 0.0, 0.0)[None], TARGET)
     assert (np.linalg.norm(after.points - TARGET, axis=1) > LOCAL).sum() == len(far)
     assert len(after) < len(scene) - 0.3 * len(far)
 
@@ -107,7 +112,7 @@ def fine_ball() -> PointCloud:
 
 
 def test_noise_is_along_the_rays_and_of_the_stated_size():
-    eye, cloud = TARGET + [0.5, 0.3, 0.6], fine_ball()
+    eye, cloud = beside(0.5, 0.3, 0.6), fine_ball()
     sigmas = []
     for seed in range(60):
         after = Sensor(noisy=1.0, sigma=0.004, flying=0.0).disturbed(cloud, eye[None], rng(seed))
@@ -117,12 +122,12 @@ def test_noise_is_along_the_rays_and_of_the_stated_size():
         sigmas.append(along.std())
     assert max(sigmas) < 0.004 * 1.1
     assert np.mean(sigmas) == pytest.approx(0.002, rel=0.3), "drawn from 0 to the largest"
-    _, across = moved_along_rays(cloud, after, TARGET - [0.5, 0.0, 0.0])
+    _, across = moved_along_rays(cloud, after, beside(-0.5, 0.0, 0.0))
     assert across.max() > 1e-3, "the control: rays of a camera that is not there"
 
 
 def test_flying_pixels_leave_their_surface_and_are_as_frequent_as_stated():
-    eye, cloud = TARGET + [0.5, 0.3, 0.6], fine_ball()
+    eye, cloud = beside(0.5, 0.3, 0.6), fine_ball()
     shares = []
     for seed in range(60):
         sensor = Sensor(noisy=1.0, sigma=0.0, flying=0.1)
@@ -134,7 +139,7 @@ def test_flying_pixels_leave_their_surface_and_are_as_frequent_as_stated():
 
 
 def test_noise_and_sparseness_are_as_frequent_as_stated():
-    eye, cloud = (TARGET + [0.0, 0.0, 0.8])[None], small_cloud(count=400)
+    eye, cloud = beside(0.0, 0.0, 0.8)[None], small_cloud(count=400)
     sensor = Sensor(noisy=0.4, sparse=0.25, sparsest=0.8)
     after = [sensor.disturbed(cloud, eye, rng(seed)) for seed in range(400)]
     sparse = [len(one) < len(cloud) for one in after]
