@@ -27,7 +27,7 @@ def test_a_known_curve_is_recovered_from_many_samples(threshold, scale):
     known = Confidence(threshold, scale)
     energies = threshold + scale * rng().uniform(-6, 6, 20_000)
     right = rng(1).uniform(size=20_000) < known.of(energies)
-    found = Confidence.fitted(energies, right)
+    found = Confidence.fitted(energies, right, float(right.mean()))
     assert found.threshold == pytest.approx(threshold, abs=0.1 * scale)
     assert found.scale == pytest.approx(scale, rel=0.1)
     np.testing.assert_allclose(found.of(energies), known.of(energies), atol=0.03)
@@ -41,10 +41,12 @@ def normal_energies(good: int, bad: int, apart: float) -> tuple[np.ndarray, np.n
 
 @pytest.mark.parametrize(("good", "bad"), [(4000, 4000), (8000, 1000), (1000, 8000)])
 def test_the_curve_does_not_depend_on_how_many_of_each_kind_were_tried(good, bad):
-    """Threshold apart / 2 and scale 1 / apart, by Bayes' rule with equal priors."""
-    found = Confidence.fitted(*normal_energies(good, bad, 2.0))
-    assert found.threshold == pytest.approx(1.0, abs=0.1)
-    assert found.scale == pytest.approx(0.5, rel=0.15)
+    """Threshold apart / 2 + scale * log odds and scale 1 / apart, by Bayes' rule."""
+    for present in (0.5, 0.8):
+        found = Confidence.fitted(*normal_energies(good, bad, 2.0), present)
+        odds = present / (1.0 - present)
+        assert found.threshold == pytest.approx(1.0 + 0.5 * np.log(odds), abs=0.1)
+        assert found.scale == pytest.approx(0.5, rel=0.15)
 
 
 def test_energies_may_have_any_zero_and_unit():
@@ -161,4 +163,4 @@ def test_calibration_is_the_curve_of_its_trials(untrained, monkeypatch):
     energies, right = normal_energies(50, 50, 2.0)
     made_up = Trials(energies, right)
     variation = small_recipe("pick", untrained.step.action).objective.variation
-    assert calibrate(untrained, [], variation, 0) == Confidence.fitted(energies, right)
+    assert calibrate(untrained, [], variation, 0, 100) == Confidence.fitted(energies, right)

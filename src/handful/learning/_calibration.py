@@ -20,6 +20,8 @@ from handful.policy import Confidence, Predictor
 
 SCENES = 24
 """Scenes with the target, and as many without it."""
+FEWEST, STEPS_FOR_A_SCENE = 2, 25
+"""Scenes that every model is asked about, and optimiser steps for each further one."""
 CUT_OUT = (0.14, 0.17, 0.20)
 """Metres: radii of the balls that take a target out of a scene, one of them drawn each time."""
 ON_THING = 0.02
@@ -51,10 +53,24 @@ class Trials:
 
 
 def calibrate(
-    predictor: Predictor, examples: Sequence[Example], variation: Variation, seed: int
+    predictor: Predictor,
+    examples: Sequence[Example],
+    variation: Variation,
+    seed: int,
+    steps: int,
 ) -> Confidence:
-    """Confidence from the best energies in made-up scenes with and without the target."""
-    found = trials(predictor, examples, variation, seed)
+    """Confidence from the best energies in made-up scenes with and without the target.
+
+    Args:
+        predictor: Trained, its confidence not yet known.
+        examples: What it was trained on.
+        variation: What differed from them in training.
+        seed: The same seed gives the same curve.
+        steps: Optimiser steps of its training: a model that has hardly learned anything is asked
+            about fewer scenes.
+    """
+    scenes = min(SCENES, FEWEST + steps // STEPS_FOR_A_SCENE)
+    found = trials(predictor, examples, variation, seed, scenes)
     return Confidence.fitted(found.evidence, found.right)
 
 

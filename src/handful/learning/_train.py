@@ -60,7 +60,7 @@ def finish(trainer: Trainer, demos: DemoSet, recipe: Recipe) -> Predictor:
     trainer.use_average()
     model = trainer.model.eval()
     predictor = Predictor(recipe.step, model, demos.gripper, recipe.preparation, recipe.search)
-    variation = recipe.objective.variation
-    confidence = calibrate(predictor, trainer.examples, variation, recipe.training.seed)
+    variation, training = recipe.objective.variation, recipe.training
+    confidence = calibrate(predictor, trainer.examples, variation, training.seed, training.steps)
     scenes = [step.scene for step in demos.steps(recipe.step.name)]
     return replace(predictor, confidence=confidence, trained_on=CloudStatistics.typical(scenes))

@@ -58,17 +58,23 @@ class Confidence:
         return 1.0 / (1.0 + np.exp(np.clip((energies - self.threshold) / self.scale, -700, 700)))
 
     @classmethod
-    def fitted(cls, energies: Float[np.ndarray, "n"], right: Bool[np.ndarray, "n"]) -> Confidence:
+    def fitted(
+        cls,
+        energies: Float[np.ndarray, "n"],
+        right: Bool[np.ndarray, "n"],
+        present: float = PRESENT,
+    ) -> Confidence:
         """The most likely curve for poses of some energies that were right or wrong.
 
         Platt's way: labels are (n+ + 1) / (n+ + 2) and 1 / (n- + 2) instead of 1 and 0, so that the
-        curve of kinds that do not overlap is not a step. The kinds weigh as `PRESENT` says, so that
+        curve of kinds that do not overlap is not a step. The kinds weigh as `present` says, so that
         it does not depend on how many of each were tried. Where low energies are not the right
         ones, all confidences are about a half.
 
         Args:
             energies: Of the best poses.
             right: Which of them were on a target.
+            present: Share of right ones that is expected, between 0 and 1.
         """
         if not len(energies) or not np.isfinite(energies).all():
             raise OptionError("a confidence curve needs finite energies of one pose or more.")
@@ -81,7 +87,7 @@ class Confidence:
         x = (energies - middle) / spread
         good, bad = int(right.sum()), int((~right).sum())
         label = np.where(right, (good + 1) / (good + 2), 1 / (bad + 2))
-        weight = np.where(right, PRESENT / good, (1.0 - PRESENT) / bad)
+        weight = np.where(right, present / good, (1.0 - present) / bad)
         slope, offset = _logistic(x, label, weight)
         if slope > -FLATTEST:  # Higher energies are no worse: nothing can be told.
             return cls(middle, spread / FLATTEST)
