@@ -8,26 +8,36 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from handful.sim._cameras import WORKSPACE
 from handful.sim._model import Placed
 from handful.sim.objects import Pose, Thing, draw_distractor, placed, support_thing
 from handful.sim.tasks._types import Setup
 
 REACH = 0.17
-"""Things stand at most this far from the table's middle, along x and y, metres."""
+"""Things stand at most this far from the table's middle, along x and y, metres; large ones less,
+see `INSIDE`."""
 WIDE_REACH = 0.22
 """The same where there are several pairs: they need more room."""
 INSIDE = 0.29
-"""Several pairs stand with all that is seen from above this near to the table's middle, along x
-and y, metres: inside of the cameras' workspace."""
+"""Large objects, and several pairs, stand with all that is seen from above this near to the table's
+middle, along x and y, metres: inside of the cameras' workspace."""
+_LARGE = INSIDE - REACH
+"""An object of a larger radius, seen from above, would not be `INSIDE` everywhere within `REACH`.
+When it lies, its radius is measured from its middle. That of smaller ones is measured from the
+origin of their frame, which is at their foot: more than need be, and for long ones more than the
+table has."""
 SUPPORT_HEIGHTS = (0.03, 0.14)
+_HEADROOM = 0.01
+"""Objects on supports stay this far below the upper end of the cameras' workspace, metres."""
 _GAP = 0.035
 """Free space between things, seen from above, metres."""
 DISTRACTORS = 4
 """How many stand around one pair; around several pairs stand half as many."""
 _PLACE_TRIES = 2000
 """Draws of all places until things stand clear of each other."""
-_DISTRACTOR_TRIES, _FEW_DISTRACTOR_TRIES = 4000, 300
-"""Draws of distractors until enough are found, around one pair and around several."""
+_DISTRACTOR_TRIES, _FEW_DISTRACTOR_TRIES = 500, 300
+"""Draws of distractors until enough are found, around one pair and around several. Those that are
+found needed 36 at most in 760 layouts of the tasks' own objects."""
 
 NO_ROOM = "the things did not fit on the table"
 """Why a layout is thrown away before anything is built."""
@@ -94,16 +104,22 @@ def draw_layout(
             for thing, target, rotation in zip(things, targets, rotations, strict=True)
         ]
     )
+    radii = np.array([_radius(*each) for each in zip(things, rotations, lying, strict=True)])
+    sizes[:, 0] = np.where(radii > _LARGE, radii, sizes[:, 0])
     # A block under a standing object has corners beyond the object's circle.
     corners = np.array([[1.5 if raised and not lies else 1.0, 1.0] for lies in lying])
-    drawn = _draw_places(sizes, corners * sizes, rng)
+    if len(things) == 1:
+        reach = np.array([[np.clip(INSIDE - radii[0], 0.0, REACH), REACH]])
+    else:
+        reach = np.minimum(WIDE_REACH, np.maximum(INSIDE - corners * sizes, 0.0))
+    drawn = _draw_places(sizes, reach, rng)
     if drawn is None:
         return None
     spots, yaws = drawn
     items: list[Placed] = []
     supports: list[Placed] = []
     for thing, rotation, lies, spot in zip(things, rotations, lying, spots[:, 0], strict=True):
-        height = rng.uniform(*SUPPORT_HEIGHTS) if raised else 0.0
+        height = rng.uniform(*_support_heights(thing, rotation)) if raised else 0.0
         T_scene_item = _item_pose(thing, rotation, lies, spot, height)
         items.append(Placed(thing, T_scene_item))
         if raised:
@@ -136,22 +152,39 @@ def _item_rotation(lying: bool, rng: np.random.Generator) -> Float[np.ndarray, "
     return rotation
 
 
+def _radius(thing: Thing, rotation: Float[np.ndarray, "3 3"], lying: bool) -> float:
+    """Largest distance of an object from its spot, seen from above, metres."""
+    middle = _middle(thing) if lying else 0.0
+    flat = (thing.vertices - [0.0, 0.0, middle]) @ rotation[:2].T
+    return float(np.linalg.norm(flat, axis=1).max())
+
+
+def _middle(thing: Thing) -> float:
+    """Height of the middle of a standing object, metres."""
+    low, high = thing.bounds
+    return float((low[2] + high[2]) / 2)
+
+
+def _support_heights(thing: Thing, rotation: Float[np.ndarray, "3 3"]) -> tuple[float, float]:
+    """Least and most height of a support from which an object does not leave the workspace."""
+    low, high = SUPPORT_HEIGHTS
+    tall = float(np.ptp(thing.vertices @ rotation[2]))
+    return low, max(low, min(high, WORKSPACE.upper[2] - _HEADROOM - tall))
+
+
 def _draw_places(
     sizes: Float[np.ndarray, "pairs 2"],
-    margins: Float[np.ndarray, "pairs 2"],
+    reach: Float[np.ndarray, "pairs 2"],
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "pairs 2 2"], list[float]] | None:
     """Places of objects and targets, and turns of the targets; None if they do not fit.
 
     Args:
         sizes: Radius of each object and target, seen from above, metres.
-        margins: How far each stays away from the edge of the workspace, metres.
+        reach: How far from the table's middle each may be, along x and y, metres.
         rng: For the places.
     """
     pairs = len(sizes)
-    reach = np.full((pairs, 2), REACH)
-    if pairs > 1:
-        reach = np.minimum(WIDE_REACH, np.maximum(INSIDE - margins, 0.0))
     flat = sizes.reshape(-1)
     apart = flat[:, None] + flat[None] + _GAP
     one, other = np.triu_indices(2 * pairs, 1)
@@ -182,8 +215,7 @@ def _item_pose(
     T_scene_item = placed((*spot, 0.0), rotation)
     if lying:
         # The middle of what lies is over the spot, not its bottom.
-        low, high = thing.bounds
-        T_scene_item[:3, 3] -= rotation @ np.array([0.0, 0.0, (low[2] + high[2]) / 2])
+        T_scene_item[:3, 3] -= rotation @ np.array([0.0, 0.0, _middle(thing)])
     T_scene_item[2, 3] = height + 0.001 - thing.lowest(rotation)
     return T_scene_item
 
