@@ -11,7 +11,7 @@ from handful.learning import GraspQueryObjective, LatticeNegatives, recipe_for, 
 from handful.learning.variation import ContextDropout, Variation, focus_of
 from handful.policy import Predictor
 
-STEPS = {"pick": 60, "place": 80}
+STEPS = {"pick": 110, "place": 120}
 """Optimiser steps: seconds. The demonstration is learned by heart, without any variation."""
 
 NEAR, LIKE = 0.015, 0.35

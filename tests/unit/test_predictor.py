@@ -286,6 +286,11 @@ def test_query_points_for_pictures_are_in_the_frame_of_the_used_gripper(predicto
 # --- the whole follows rigid motions ------------------------------------------------------------
 
 
+FLAT = 0.03
+"""Metres and radians: minima of a model that has hardly learned are flat, and refinement in single
+precision ends anywhere in them. A wrong frame is off by tens of centimetres and radians."""
+
+
 def moved_by(seed: int) -> np.ndarray:
     pose = np.eye(4)
     pose[:3, :3] = Rotation.random(rng=np.random.default_rng(seed)).as_matrix()
@@ -299,7 +304,8 @@ def test_poses_follow_a_scene_that_is_moved(predictors, demos, name):
     motion = moved_by(1)
     before = predictors[name].sample(*clouds, n=4)
     after = predictors[name].sample(clouds[0].transformed(motion), *clouds[1:], n=4)
-    np.testing.assert_allclose(after.T_scene_gripper, motion @ before.T_scene_gripper, atol=2e-3)
+    expected = motion @ before.T_scene_gripper
+    np.testing.assert_allclose(after.T_scene_gripper, expected, atol=FLAT)
     np.testing.assert_allclose(after.energy, before.energy, rtol=1e-2)
 
 
@@ -309,9 +315,9 @@ def test_poses_follow_a_held_object_that_is_moved_in_the_hand(predictors, demos)
     bare = predictors["place"].for_gripper(replace(demos.gripper, shape=None))
     before = bare.sample(scene, grasp, n=4)
     after = bare.sample(scene, grasp.transformed(motion), n=4)
-    np.testing.assert_allclose(
-        after.T_scene_gripper, before.T_scene_gripper @ np.linalg.inv(motion), atol=2e-3
-    )
+    expected = before.T_scene_gripper @ np.linalg.inv(motion)
+    np.testing.assert_allclose(after.T_scene_gripper, expected, atol=FLAT)
+    np.testing.assert_allclose(after.energy, before.energy, rtol=1e-2)
 
 
 @pytest.mark.parametrize("name", ACTIONS)
