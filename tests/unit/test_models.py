@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from equivariance import assert_equal_up_to_rounding, moved, random_object, random_poses
 from handful.clouds import PointCloud, concatenate, voxel_filter
-from handful.demos import Action, Step
+from handful.demos import Action, Step, gripper_named
 from handful.errors import CloudColorError, OptionError
 from handful.geometry import pose_apply, pose_compose, pose_inverse, wigner_d
 from handful.learning import (
@@ -23,7 +23,7 @@ from handful.learning import (
     SurrogateConfig,
     SurrogateQueries,
 )
-from handful.learning.variation import ContextDropout, Variation
+from handful.learning.variation import ContextDropout, Example, Variation
 from handful.models import (
     DescriptorField,
     EdfModel,
@@ -232,10 +232,12 @@ def test_training_sees_the_energy_that_is_used_later(source):
     targets = random_poses(2, 5, reach=0.02).numpy()
     action = Action.PLACE if source == "grasp" else Action.PICK
     step = Step("some step", action, SCENE, targets, held_by(model))
-    objective = OBJECTIVES[source]((0.0, 0.0, 0.02), LatticeNegatives(0.05, 20), UNVARIED)
+    gripper = gripper_named("simulated")
+    example = Example(step, np.array([0.0, 0.0, 1.0]), gripper, gripper.T_gripper_contact)
+    objective = OBJECTIVES[source](LatticeNegatives(0.05, 20), UNVARIED)
     if source == "grasp":
         objective = replace(objective, strongest=GRASP_QUERIES.strongest)
-    loss = objective.loss(model, step, np.random.default_rng(0), progress=1.0)
+    loss = objective.loss(model, example, np.random.default_rng(0), progress=1.0)
     used = model(SCENE, held_by(model))(torch.tensor(targets, dtype=torch.float32))
     assert loss.target_energy == pytest.approx(used.mean().item(), rel=1e-5)
     assert sum(loss.weights) == pytest.approx(1.0, abs=1e-6)
