@@ -24,7 +24,6 @@ MAY_NAME_STEPS = (
     "sim/tasks/",
     "bench/run/_records_v1.py",  # results of version 1
     "bench/report/_paper.py",  # the paper's table
-    "apps/demo_commands.py",  # the demo's table
 )
 """Data, and readers of old files; ends with / for a whole folder."""
 
