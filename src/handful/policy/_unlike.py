@@ -6,9 +6,11 @@ what to do about it. Nothing is refused: a model may still do well.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 from scipy.spatial import cKDTree
 
 from handful.clouds import PointCloud
@@ -16,6 +18,10 @@ from handful.errors import OptionError
 
 SAMPLES = 600
 """Points at which a cloud is measured, drawn evenly."""
+MOST = 300_000
+"""Points that are looked at, at most: bounds time and memory."""
+CELL = 0.005
+"""Metres between the points that planes are fitted to."""
 NEIGHBOURS = 24
 """Points around each that a plane is fitted to."""
 SPARSER, NOISIER, WIDER = 2.5, 2.0, 3.0
@@ -47,17 +53,12 @@ class CloudStatistics:
     @classmethod
     def of(cls, cloud: PointCloud) -> CloudStatistics:
         """Measure a cloud at some of its points."""
-        points = cloud.points.astype(np.float64)
-        some = points[np.linspace(0, len(points) - 1, min(SAMPLES, len(points))).astype(np.int64)]
-        count = min(NEIGHBOURS, len(points))
-        distance, index = cKDTree(points).query(some, k=range(1, count + 1))
-        around = points[index] - points[index].mean(axis=1, keepdims=True)
-        across = np.linalg.eigvalsh(np.einsum("spi,spj->sij", around, around) / count)[:, 0]
-        return cls(
-            float(np.median(distance[:, min(1, count - 1)])),
-            float(np.sqrt(np.median(across.clip(min=0.0)))),
-            float(cloud.extent.max()),
-        )
+        every = -(-len(cloud) // MOST)
+        points = cloud.points[::every].astype(np.float64)
+        distance, _ = cKDTree(points).query(_some(points), k=[min(2, len(points))])
+        # On a surface, every k-th point is sqrt(k) times as far from the next as every one.
+        spacing = float(np.median(distance)) / math.sqrt(every)
+        return cls(spacing, _roughness(points), float(cloud.extent.max()))
 
     @classmethod
     def typical(cls, clouds: list[PointCloud]) -> CloudStatistics:
@@ -97,3 +98,23 @@ class CloudStatistics:
                 "to where the robot works."
             )
         return told
+
+
+def _some(points: Float[np.ndarray, "points 3"]) -> Float[np.ndarray, "some 3"]:
+    return points[np.linspace(0, len(points) - 1, min(SAMPLES, len(points))).astype(np.int64)]
+
+
+def _roughness(points: Float[np.ndarray, "points 3"]) -> float:
+    """Median distance of points from planes through their neighbours, metres.
+
+    One point of each cell is taken, so that the neighbours span more than the noise however dense
+    the cloud is.
+    """
+    cells = np.floor(points / CELL).astype(np.int64)
+    _, first = np.unique(cells, axis=0, return_index=True)
+    few = points[np.sort(first)]
+    count = min(NEIGHBOURS, len(few))
+    _, index = cKDTree(few).query(_some(few), k=range(1, count + 1))
+    around = few[index] - few[index].mean(axis=1, keepdims=True)
+    across = np.linalg.eigvalsh(np.einsum("spi,spj->sij", around, around) / count)[:, 0]
+    return float(np.sqrt(np.median(across.clip(min=0.0))))
