@@ -10,7 +10,7 @@ from handful.clouds import PointCloud
 from handful.demos import ContactFrame, Gripper, gripper_named
 from handful.errors import HandfulError, OptionError
 from handful.policy import (
-    SURE_ENOUGH,
+    LEAST_CONFIDENCE,
     PosePredictor,
     PoseSelection,
     RankedPoses,
@@ -249,11 +249,11 @@ def test_poses_that_are_not_sure_enough_are_never_chosen() -> None:
     assert select(Sampler([answer]), beyond(0.3), least=0.49).chosen is not None
 
 
-def test_the_default_refuses_what_the_predictor_does_not_call_found() -> None:
-    for sure, found in ((SURE_ENOUGH, True), (SURE_ENOUGH - 0.01, False)):
+def test_the_default_refuses_what_is_below_the_least_confidence() -> None:
+    for sure, fine in ((LEAST_CONFIDENCE, True), (LEAST_CONFIDENCE - 0.01, False)):
         answer = ranked(poses_at(0.0), [sure])
         selection = PoseSelection(Sampler([answer]), HAND, SCENE, None, beyond(-1.0), 50, seed=0)
-        assert answer.found is (selection.chosen is not None) is found
+        assert (selection.chosen is not None) is fine
 
 
 def test_perturbed_poses_must_be_sure_enough_too() -> None:

@@ -125,6 +125,7 @@ class Clutter:
         half = np.exp(rng.uniform(*lengths, 3))
         if rng.uniform() < _STOCKY:
             half = np.exp(rng.uniform(sum(lengths) / 2.0, lengths[1]) + rng.uniform(-0.4, 0.4, 3))
+            half = np.clip(half, self.smallest, self.largest)
         points, colors = self._part(half, rng)
         if rng.uniform() < self.compound:
             for _ in range(int(rng.integers(1, _MOST_PARTS))):
