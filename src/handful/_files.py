@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
-from handful.errors import FileFormatError
+from handful.errors import BusyError, FileFormatError
 
 StrPath = str | os.PathLike[str]
+
+_TAIL = 4096
+"""Bytes that are looked at together for the end of a line."""
 
 
 def atomic_write_bytes(path: StrPath, data: bytes) -> None:
@@ -66,6 +71,44 @@ def atomic_writer(path: StrPath) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(hidden)
+
+
+def append_line(path: StrPath, line: str) -> None:
+    """Add a line to a file; it is on the disk when this returns.
+
+    The file has whole lines only: one that a full disk cuts off is taken back, and one that was
+    cut off when an earlier process ended is dropped.
+
+    Raises:
+        FileFormatError: It cannot be written, with the reason.
+    """
+    try:
+        with open(path, "a+b", buffering=0) as file:
+            end = _end_of_lines(file)
+            file.truncate(end)
+            try:
+                content = line.encode("utf-8") + b"\n"
+                if file.write(content) != len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+    except OSError as error:
+        raise FileFormatError(f"{os.fspath(path)}: cannot be written: {error.strerror}.") from error
+
+
+def _end_of_lines(file: FileIO) -> int:
+    """Where the last whole line of a file ends."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - _TAIL)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def _writable_target(path: StrPath) -> str:
@@ -168,3 +211,53 @@ def exclusive(path: StrPath) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def alone(path: StrPath, what: str) -> Iterator[None]:
+    """Hold a lock file while the block runs; another process that asks for it is told.
+
+    The lock goes with the process, however that ends. The file stays there, as for `exclusive`.
+
+    Args:
+        path: The file.
+        what: What is worked on, for the other's message.
+
+    Raises:
+        BusyError: Another process holds it.
+        FileFormatError: The file cannot be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "?"
+            raise BusyError(
+                f"{what} is being worked on by another process ({holder}): wait until it has "
+                "ended, or name another folder."
+            ) from error
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: StrPath) -> None:
+    """Make a folder and those above it, where they are missing.
+
+    Raises:
+        FileFormatError: It cannot be made, with the reason.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            reason = "a file stands in its way"
+        raise FileFormatError(f"{os.fspath(path)!r}: cannot be made: {reason}.") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,46 @@ def pose_matrix(
     Raises:
         DemoError: The numbers are not a pose.
     """
+    row = _wxyz_xyz(position, quaternion, order, address)
+    return poses_from_wxyz_xyz(torch.from_numpy(row)).numpy()
+
+
+def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
+    """A pose from JSON: 4 rows of 4 numbers, or an object with `position` and a quaternion."""
+    return poses_from_json([(address, value)])[0]
+
+
+def poses_from_json(items: Sequence[tuple[str, Any]]) -> Float[np.ndarray, "poses 4 4"]:
+    """Poses from JSON, each as for `pose_from_json`; those with quaternions are turned together.
+
+    Args:
+        items: Each with its address.
+    """
+    poses = np.zeros((len(items), 4, 4))
+    turned: dict[int, Float[np.ndarray, "7"]] = {}
+    for index, (address, value) in enumerate(items):
+        if isinstance(value, list):
+            poses[index] = numbers(value, (4, 4), address)
+        else:
+            turned[index] = _placed(value, address)
+    if turned:
+        rows = torch.from_numpy(np.stack(list(turned.values())))
+        poses[list(turned)] = poses_from_wxyz_xyz(rows).numpy()
+    return poses
+
+
+def _placed(value: Any, address: str) -> Float[np.ndarray, "7"]:
+    """Quaternion and position of an object of JSON."""
+    fields = Fields(value, address, DemoError)
+    position = fields.any("position")
+    order = fields.choose(QUATERNION_ORDERS)
+    row = _wxyz_xyz(position, fields.any(order), order, address)
+    fields.done()
+    return row
+
+
+def _wxyz_xyz(position: Any, quaternion: Any, order: str, address: str) -> Float[np.ndarray, "7"]:
+    """Quaternion, of length one and in the order wxyz, and position."""
     xyz = numbers(position, (3,), f"{address}: position")
     quat = numbers(quaternion, (4,), f"{address}: {order}")
     length = float(np.linalg.norm(quat))
@@ -40,20 +81,7 @@ def pose_matrix(
             f"{address}: {order} {quat.tolist()} has length {length:.4g}: need 1. "
             "Four numbers in the order of the field's name."
         )
-    wxyz = (quat / length)[list(QUATERNION_ORDERS[order])]
-    return poses_from_wxyz_xyz(torch.from_numpy(np.concatenate([wxyz, xyz]))).numpy()
-
-
-def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
-    """A pose from JSON: 4 rows of 4 numbers, or an object with `position` and a quaternion."""
-    if isinstance(value, list):
-        return numbers(value, (4, 4), address)
-    fields = Fields(value, address, DemoError)
-    position = fields.any("position")
-    order = fields.choose(QUATERNION_ORDERS)
-    pose = pose_matrix(position, fields.any(order), order, address)
-    fields.done()
-    return pose
+    return np.concatenate([(quat / length)[list(QUATERNION_ORDERS[order])], xyz])
 
 
 def numbers(value: Any, shape: tuple[int, ...], address: str) -> Float[np.ndarray, "..."]:

@@ -12,6 +12,10 @@ from handful.errors import OptionError
 from handful.models._energy import QueryPoints
 from handful.nn import Types
 
+MAX_QUERIES = 1_000
+MAX_REACH = 10.0
+"""Metres: no query point is farther from the gripper's origin."""
+
 
 @dataclass(frozen=True)
 class LearnedQueryConfig:
@@ -31,6 +35,11 @@ class LearnedQueryConfig:
         if lengths != {3} or not np.isfinite(self.positions).all():
             raise OptionError(
                 f"query positions are {self.positions}: need one or more x, y, z in metres."
+            )
+        if len(self.positions) > MAX_QUERIES or np.abs(self.positions).max() > MAX_REACH:
+            raise OptionError(
+                f"{len(self.positions)} query positions, up to {np.abs(self.positions).max():g} m "
+                f"from the gripper: need at most {MAX_QUERIES}, within {MAX_REACH:g} m."
             )
 
 
