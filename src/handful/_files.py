@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -20,6 +22,50 @@ StrPath = str | os.PathLike[str]
 
 _TAIL = 4096
 """Bytes that are looked at together for the end of a line."""
+
+
+def read_bytes(path: StrPath, most: int) -> bytes:
+    """The content of a file, bounded.
+
+    Args:
+        path: A regular file, or a link to one: pipes and devices have no end.
+        most: Bytes at most.
+
+    Raises:
+        FileFormatError: It cannot be read, is no regular file, or is larger.
+    """
+    name = os.fspath(path)
+    try:
+        # Opening a pipe would otherwise wait for somebody to write into it.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FileFormatError(f"{name}: cannot be read: it is no regular file.")
+            data = file.read(most + 1)
+    except OSError as error:
+        raise FileFormatError(f"{name}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{name!r}: is not a usable path: {error}.") from error
+    if len(data) > most:
+        raise FileFormatError(f"{name}: is larger than {most / 2**20:.3g} MiB.")
+    return data
+
+
+def file_digest(path: StrPath) -> bytes:
+    """The SHA-256 digest of a file of any size.
+
+    Raises:
+        FileFormatError: It cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while part := file.read(2**20):
+                digest.update(part)
+    except OSError as error:
+        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
+    return digest.digest()
 
 
 def atomic_write_bytes(path: StrPath, data: bytes) -> None:

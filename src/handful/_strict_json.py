@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from handful._files import read_bytes
 from handful.errors import FileFormatError, unknown_name_message
 
 MAX_JSON_BYTES = 64 * 2**20
@@ -96,17 +97,9 @@ def parse_json(text: str, address: str, nan_is_null: bool = False) -> Any:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise FileFormatError(f"{path}: larger than {MAX_JSON_BYTES >> 20} MiB.")
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
+        return read_bytes(path, MAX_JSON_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: not UTF-8 text: {error.reason}.") from error
-    except FileFormatError:
-        raise
-    except ValueError as error:
-        raise FileFormatError(f"{path}: {error}.") from error
 
 
 class Fields:

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from handful._files import atomic_write_bytes, atomic_write_text, staged_folder
+from handful._files import atomic_write_bytes, atomic_write_text, read_bytes, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.errors import FileFormatError, OptionError, unknown_name_message
 from handful.models._config import config_from_json, config_to_json
@@ -89,13 +89,10 @@ def load_model(folder: str | Path) -> EdfModel:
     try:
         config = read(fields, f"{address}: config")
         fields.done()
-        with torch.device("meta"):  # costs nothing, whatever sizes the configuration asks for
-            expected = EdfModel(config).state_dict()
-        weights = _weights(path / WEIGHTS, expected)
         model = EdfModel(config)
     except OptionError as error:  # of fields that are right each by itself, and not together
         raise FileFormatError(f"{address}: config: {error}") from error
-    model.load_state_dict(weights)
+    model.load_state_dict(_weights(path / WEIGHTS, model.state_dict()))
     return model.eval()
 
 
@@ -107,7 +104,7 @@ def _check_digests(fields: Fields, folder: Path) -> None:
     found = {_OWN: _digest(_canonical(fields.any("config")))}
     for name in SAVED_FILES:
         if digests.has(name):
-            found[name] = _digest(_bytes(folder / name))
+            found[name] = _digest(read_bytes(folder / name, MAX_MODEL_BYTES))
     for name, digest in found.items():
         if digests.text(name, longest=100) != digest:
             file = folder / (CONFIG if name == _OWN else name)
@@ -117,15 +114,6 @@ def _check_digests(fields: Fields, folder: Path) -> None:
                 f"out of {folder / CONFIG}."
             )
     digests.done()
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_MODEL_BYTES:
-            raise FileFormatError(f"{path}: larger than {MAX_MODEL_BYTES >> 20} MiB.")
-        return path.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
 def _canonical(config: Any) -> bytes:
@@ -205,7 +193,7 @@ def _weights(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
         FileFormatError: They are others, of other sizes, or not finite.
     """
     try:
-        weights = load(_bytes(path))
+        weights = load(read_bytes(path, MAX_MODEL_BYTES))
     except SafetensorError as error:
         raise FileFormatError(f"{path}: not readable weights: {error}") from error
     for name in sorted(expected.keys() ^ weights.keys()):

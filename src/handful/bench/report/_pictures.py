@@ -10,6 +10,7 @@ from typing import Any
 
 from PIL import Image
 
+from handful._files import read_bytes
 from handful._names import safe_name
 from handful.bench.report._document import Paragraph, Picture
 from handful.bench.run import (
@@ -111,11 +112,10 @@ def picture_from_file(path: Path, name: str, caption: str) -> Picture | Paragrap
         caption: Below the picture.
     """
     try:
-        if path.stat().st_size > MAX_PICTURE_BYTES:
-            return _not_shown(path, f"larger than {MAX_PICTURE_BYTES >> 20} MiB")
+        content = io.BytesIO(read_bytes(path, MAX_PICTURE_BYTES))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Pillow, about odd files
-            with Image.open(path, formats=("PNG", "JPEG")) as image:
+            with Image.open(content, formats=("PNG", "JPEG")) as image:
                 if image.width * image.height > MAX_PIXELS:
                     return _not_shown(path, f"more than {MAX_PIXELS:,} pixels")
                 return jpeg(name, image, caption)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import handful
-from handful._files import append_line, atomic_write_text, make_folder
+from handful._files import append_line, atomic_write_text, file_digest, make_folder
 from handful._names import safe_name
 from handful._strict_json import Fields, read_json_lines
 from handful.bench._errors import BenchError
@@ -167,7 +167,7 @@ def fingerprint(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            digest.update(file_digest(path))
     return digest.hexdigest()[:16]
 
 
