@@ -31,13 +31,13 @@ def whole_number(name: str, value: Any, low: int, high: int) -> int:
         OptionError: It is something else.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise OptionError(f"{name} is {_shown(value)}: need a whole number, {low} to {high}.")
+        raise OptionError(f"{name} is {shown(value)}: need a whole number, {low} to {high}.")
     try:
         number = operator.index(value)
     except TypeError as error:  # of an array of several numbers
-        raise OptionError(f"{name} is {_shown(value)}: need one whole number.") from error
+        raise OptionError(f"{name} is {shown(value)}: need one whole number.") from error
     if not low <= number <= high:
-        raise OptionError(f"{name} is {_shown(number)}: need {low} to {high}.")
+        raise OptionError(f"{name} is {shown(number)}: need {low} to {high}.")
     return number
 
 
@@ -48,10 +48,10 @@ def real_number(name: str, value: Any, low: float, high: float) -> float:
         OptionError: It is something else.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise OptionError(f"{name} is {_shown(value)}: need a number, {low:g} to {high:g}.")
+        raise OptionError(f"{name} is {shown(value)}: need a number, {low:g} to {high:g}.")
     given: Any = value
     if not low <= given <= high:  # before it is converted: whole numbers may be too large
-        raise OptionError(f"{name} is {_shown(value)}: need {low:g} to {high:g}.")
+        raise OptionError(f"{name} is {shown(value)}: need {low:g} to {high:g}.")
     return float(given)
 
 
@@ -76,7 +76,7 @@ def check_scale(value: Any) -> float:
         raise OptionError(f"{error} 0.001 is for millimetres.") from error
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value for a message, cut off where it is long."""
     try:
         text = repr(value)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -208,6 +211,7 @@ def staged_folder(folder: StrPath) -> Iterator[Path]:
     staging = _hidden_sibling(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(target)
         staging.mkdir()
     except OSError as error:
         raise FileFormatError(f"{target}: cannot be made: {error.strerror}.") from error
@@ -224,10 +228,21 @@ def _hidden_sibling(path: Path) -> Path:
     return path.parent / f".{path.name}-{secrets.token_hex(8)}.part"
 
 
+def _remove_stale(path: Path) -> None:
+    """Remove hidden folders of processes that ended while they wrote, an hour ago or earlier."""
+    hidden = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{16}}\.part")
+    for one in path.parent.iterdir():
+        if hidden.fullmatch(one.name) and one.stat().st_mtime < time.time() - 3600:
+            shutil.rmtree(one, ignore_errors=True)
+
+
 def _put_in_place(staging: Path, target: Path) -> None:
     """Rename the new folder to its name; an old one goes only once the new one is there."""
     if not target.exists():
         staging.replace(target)
+        return
+    if _exchanged(staging, target):
+        shutil.rmtree(staging, ignore_errors=True)
         return
     old = _hidden_sibling(target)
     target.replace(old)
@@ -237,6 +252,19 @@ def _put_in_place(staging: Path, target: Path) -> None:
         old.replace(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap the names of two folders in one step, where system and file system can.
+
+    With two renames instead there is a moment at which nothing has the name.
+    """
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 @contextmanager

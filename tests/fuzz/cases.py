@@ -162,7 +162,7 @@ class Bench:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self._watch.seen:
             kind, what = self._watch.seen[0]
-        return Outcome(name, how, kind, what, time.monotonic() - start)
+        return Outcome(name, how, kind, what[-2_000:], time.monotonic() - start)
 
 
 def _too_slow(*_: object) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from handful._checks import shown
 from handful.errors import OptionError
 from handful.models._energy import QueryPoints
 from handful.nn import Types
@@ -34,7 +35,7 @@ class LearnedQueryConfig:
         lengths = {len(position) for position in self.positions}
         if lengths != {3} or not np.isfinite(self.positions).all():
             raise OptionError(
-                f"query positions are {self.positions}: need one or more x, y, z in metres."
+                f"query positions are {shown(self.positions)}: need one or more x, y, z in metres."
             )
         if len(self.positions) > MAX_QUERIES or np.abs(self.positions).max() > MAX_REACH:
             raise OptionError(

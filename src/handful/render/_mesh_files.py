@@ -48,7 +48,8 @@ def read_mesh_file(path: Path, kinds: tuple[str, ...], process: bool = False) ->
                 io.BytesIO(data), file_type=kind[1:], force="mesh", process=process, **options
             )
             mesh = mesh if isinstance(mesh, trimesh.Trimesh) else mesh.to_mesh()
-            usable = len(mesh.faces) and np.isfinite(mesh.vertices).all()
+            usable = len(mesh.faces) and mesh.vertices.shape[1] == 3
+            usable = usable and np.isfinite(mesh.vertices).all()
             usable = usable and mesh.faces.min() >= 0 and mesh.faces.max() < len(mesh.vertices)
     except Exception as error:  # trimesh's readers raise whatever their parsers raise
         reason = str(error)[:200] or type(error).__name__

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from handful._files import atomic_write_bytes, atomic_write_text, make_folder
-from handful._names import safe_name
+from handful._names import printable, safe_name
 from handful.bench.report._style import STYLE
 
 
@@ -176,7 +176,7 @@ def _markdown(value: object) -> str:
     """Text that Markdown shows as it is, on one line: no links, no HTML, no table cells."""
     if isinstance(value, _Verbatim):
         return value
-    text = " ".join(str(value).replace("&", "&amp;").split())
+    text = " ".join(printable(str(value)).replace("&", "&amp;").split())
     text = _SPECIAL.sub(_escaped, text)
     return _BEGINS_BLOCK.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", text)
 
@@ -190,7 +190,7 @@ def _fenced(text: str) -> _Verbatim:
     """Lines to copy, between fences that are longer than any run of backticks in them."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return _Verbatim(f"{fence}sh\n{text}\n{fence}")
+    return _Verbatim(f"{fence}sh\n{printable(text)}\n{fence}")
 
 
 def _url(name: str) -> _Verbatim:
