@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from handful.demos import DemoSet
-from handful.errors import HandfulError
+from handful.errors import HandfulError, OptionError
 from handful.learning._recipe import Recipe
 from handful.learning._run import train_in_folder
 from handful.learning._trainer import StepReport, TrainingError
@@ -101,7 +101,7 @@ def _heard(connection: Connection, report: Callable[[str, StepReport], None] | N
         if report is not None:
             report(*said)
     else:
-        raise TrainingError(str(said))
+        raise said
     return True
 
 
@@ -168,8 +168,10 @@ def _train(connection: Connection, recipe: Recipe, folder: Path, options: dict[s
     try:
         demos: DemoSet = connection.recv()
         train_in_folder(demos, recipe, folder, report=report, **options)
+    except OptionError as error:
+        connection.send(OptionError(str(error)))
     except HandfulError as error:
-        connection.send(str(error))
+        connection.send(TrainingError(str(error)))
     except (KeyboardInterrupt, BrokenPipeError, EOFError):
         pass
     finally:
