@@ -94,8 +94,10 @@ def test_infer_for_another_gripper(run, trained, demos, tmp_path):
 
 def test_mistakes_are_one_sentence(run, trained, demos, tmp_path):
     scene = cloud(demos, "pick_scene")
-    wrong_use = (".png or .jpg", "--resume", "other demonstrations", "preset 'quick'",
-                 "types like 0,1,2,3")  # fmt: skip
+    wrong_use = (
+        "leave out --grasp", "give --grasp", ".png or .jpg", "--resume", "other demonstrations",
+        "preset 'quick'", "types like 0,1,2,3",
+    )  # fmt: skip
     for words, told in [
         (["infer", trained / "pick", scene, "--grasp", scene], "leave out --grasp"),
         (["infer", trained / "place", scene], "give --grasp"),
