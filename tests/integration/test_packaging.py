@@ -19,7 +19,7 @@ import pytest
 import handful
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = ("3.10", "3.11", "3.12", "3.13")
+VERSIONS = ("3.10", "3.11", "3.12")
 """Of Python, that pyproject.toml says are supported."""
 
 
@@ -74,8 +74,8 @@ def test_the_wheel_installs_and_runs_in_an_environment_of_its_own(built, tmp_pat
     assert (tmp_path / "set" / "demos.png").is_file()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_sources_are_of_every_supported_python(version, tmp_path):
+@pytest.mark.parametrize("version", [*VERSIONS, "3.13"])
+def test_the_sources_are_of_every_supported_python(version):
     """Their syntax; mypy checks the same sources against the library of 3.10."""
     places = [shutil.which(f"python{version}")]
     places += map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
@@ -84,10 +84,10 @@ def test_the_sources_are_of_every_supported_python(version, tmp_path):
         pytest.skip(f"no Python {version} is at hand here")
     code = (
         "import ast, pathlib, sys\n"
-        f"[ast.parse(p.read_bytes(), str(p)) for p in pathlib.Path({str(ROOT / 'src')!r}).rglob('*.py')]\n"
+        "for path in pathlib.Path(sys.argv[1]).rglob('*.py'): ast.parse(path.read_bytes())\n"
         "print(sys.version_info[:2])"
     )
-    assert run(python, "-c", code).strip() == str(tuple(map(int, version.split("."))))
+    assert run(python, "-c", code, ROOT / "src").strip() == str(tuple(map(int, version.split("."))))
 
 
 def test_supported_versions_are_those_that_are_tested():
