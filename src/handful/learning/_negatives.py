@@ -28,7 +28,7 @@ with any sampler, and `PaperNegatives` with the paper's numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -38,6 +38,7 @@ from torch import Tensor
 from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import pose_to_rotation_translation, rotation_apply
+from handful.learning._near_target import NearTarget
 from handful.models import EncodedCloud, MatchEnergy
 from handful.sampling import (
     Langevin,
@@ -102,6 +103,7 @@ class LatticeNegatives:
     rotations: int = 300
     reach: float = 0.03
     learn_weights: bool = True
+    near: NearTarget = field(default_factory=NearTarget)
 
     def __post_init__(self) -> None:
         if not (self.spacing > 0 and self.reach > 0 and self.rotations >= 1):
@@ -130,7 +132,13 @@ class LatticeNegatives:
         lattice = self.lattice(scene.points, generator)
         at_target = energy.per_query(poses)
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
-        losses = query_losses(at_target, log_sums)
+        if self.near.count == 0:
+            losses = query_losses(at_target, log_sums)
+        else:
+            near_sums = torch.stack(
+                [self._near_sums(energy, pose, lattice, generator) for pose in poses]
+            )
+            losses = at_target + torch.logaddexp(log_sums, near_sums)
         far = distance_to_scene(energy.queries.positions, poses, scene) >= self.reach
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
         knows_nothing = math.log(len(lattice.positions) * len(lattice.rotations))
@@ -141,6 +149,18 @@ class LatticeNegatives:
         with torch.no_grad():
             target = float((at_target.mean(0) * weights).sum())
             return Likelihood(loss, target, -float((log_sums * weights).sum()))
+
+    def _near_sums(
+        self,
+        energy: MatchEnergy,
+        pose: Float[Tensor, "4 4"],
+        lattice: PoseLattice,
+        generator: torch.Generator,
+    ) -> Float[Tensor, "queries"]:
+        """Log of the sum of exp(-E_i) over poses near a target, in cells of the lattice."""
+        poses, log_density = self.near.draw(pose, energy.queries.center, generator)
+        share = torch.nn.functional.softplus(log_density + lattice.log_cell + math.log(len(poses)))
+        return (-energy.per_query(poses) - share[:, None]).logsumexp(0)
 
 
 @dataclass(frozen=True)
