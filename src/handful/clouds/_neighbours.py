@@ -63,10 +63,6 @@ class NeighbourIndex:
         """
         return self._tree.query(queries, distance_upper_bound=at_most)[0]
 
-    def nearest(self, queries: Float[np.ndarray, "queries 3"]) -> Int[np.ndarray, "queries"]:
-        """Number of the point that is nearest to each query."""
-        return self._tree.query(queries)[1]
-
 
 def radius_graph(points: Float[np.ndarray, "points 3"], radius: float) -> Edges:
     """All ordered pairs of different points no farther apart than `radius`.

@@ -61,7 +61,7 @@ class NearTarget:
         near = torch.eye(4, dtype=torch.float64).repeat(self.count + 1, 1, 1)
         turned = rotation @ turns
         middle = center.detach().double()
-        where = rotation @ middle + translation + self.distance * shift
+        where = (middle + self.distance * shift) @ rotation.T + translation
         near[:, :3, :3], near[:, :3, 3] = turned, where - turned @ middle
         spread = 1.5 * math.log(2.0 * math.pi) + 3.0 * math.log(self.distance)
         density = turn.log_density(turns) - 0.5 * shift.square().sum(-1) - spread

@@ -200,7 +200,7 @@ class GraspQueryObjective:
         rng: np.random.Generator,
     ) -> SurrogateQueries:
         """Surrogate over some points of the grasp cloud, near and far, logits relative to near."""
-        distance = distance_to_scene(grasp.finest, pose[None], scene)[0]
+        distance = distance_to_scene(grasp.points, pose[None], scene)[0]
         far = distance >= self.surrogate.reach
         if bool(far.all()):
             far = torch.ones_like(far)
@@ -208,7 +208,7 @@ class GraspQueryObjective:
         chosen = torch.cat(
             [_some(~far, self.candidates, rng), _some(far, self.far_candidates, rng)]
         )
-        positions, is_far = grasp.finest[chosen], far[chosen]
+        positions, is_far = grasp.points[chosen], far[chosen]
         logits = source.log_weight(grasp, positions)
         relative = logits - logits[~is_far].logsumexp(0)
         return SurrogateQueries(WeightedPoints(positions, relative), is_far, self.surrogate)

@@ -25,7 +25,6 @@ from handful.learning.variation import (
     Warp,
 )
 from handful.models import (
-    DetailConfig,
     EncoderConfig,
     GraspQueryConfig,
     LearnedQueryConfig,
@@ -73,16 +72,15 @@ PLACES = ContextDropout(probability=0.6, smallest=0.13, largest=0.2, nearest_cut
 must not take away its edge, which tells them apart."""
 NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
-SENSOR = Sensor(noisy=0.4, sparse=0.2, sparsest=0.6)
+SENSOR = Sensor(partial=0.5, noisy=0.4, sparse=0.2, sparsest=0.6)
 
-DETAIL = DetailConfig()
-KEY_ENCODER = EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026, detail=DETAIL)
-HELD_ENCODER = EncoderConfig(voxel_size=0.02, radius=0.06, shape_radius=0.024, detail=DETAIL)
+KEY_ENCODER = EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026)
+HELD_ENCODER = EncoderConfig(voxel_size=0.02, radius=0.06, shape_radius=0.024)
 """Of scenes and of what is held. Few points that see far: what tells the bottom of a bowl from its
 wall is centimetres away. What is lost by thinning is told by the shape around each point."""
 
-NEAR = 63
-
+NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
+"""Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
 STEPS = {False: 1800, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
@@ -223,8 +221,8 @@ def _paper_training() -> TrainingConfig:
 def _negatives(types: Sequence[int], paper: bool) -> Negatives:
     if paper:
         return PaperNegatives()
-    near = NearTarget(NEAR) if _knows_orientation(types) else NearTarget()
-    return LatticeNegatives(learn_weights=_knows_orientation(types), near=near)
+    oriented = _knows_orientation(types)
+    return LatticeNegatives(learn_weights=oriented, near=NEAR if oriented else NearTarget())
 
 
 def _learned_positions(gripper: Gripper, types: Sequence[int]) -> tuple[tuple[float, ...], ...]:

@@ -2,14 +2,13 @@
 
 from ._config import config_from_json as config_from_json
 from ._config import config_to_json as config_to_json
-from ._encoder import DetailConfig as DetailConfig
-from ._encoder import EncodedCloud as EncodedCloud
-from ._encoder import Encoder as Encoder
-from ._encoder import EncoderConfig as EncoderConfig
 from ._energy import MatchEnergy as MatchEnergy
 from ._energy import PoseEnergy as PoseEnergy
 from ._energy import QueryPoints as QueryPoints
 from ._field import DescriptorField as DescriptorField
+from ._field import EncodedCloud as EncodedCloud
+from ._field import Encoder as Encoder
+from ._field import EncoderConfig as EncoderConfig
 from ._field import Field as Field
 from ._field import FieldHead as FieldHead
 from ._grasp_queries import GraspQueries as GraspQueries

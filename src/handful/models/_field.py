@@ -2,28 +2,168 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from handful.clouds import PointCloud
-from handful.models._encoder import EncodedCloud, Encoder, EncoderConfig, geometry_of
-from handful.models._thinned import ThinnedCloud
-from handful.nn import EdgeGeometry, TensorFieldLayer, Types
+from handful.clouds import Edges, NeighbourIndex, PointCloud
+from handful.errors import OptionError
+from handful.models._thinned import DEGREE as MOMENT_DEGREE
+from handful.models._thinned import ThinnedCloud, thinned
+from handful.nn import (
+    MAX_DEGREE,
+    EdgeGeometry,
+    TensorFieldLayer,
+    TransformerLayer,
+    Types,
+    degree_sizes,
+)
 
 POSITIONS_AT_ONCE = 2048
 """Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
+_INVARIANT_SCALE = 4.0
+"""Sizes of moments are a few tenths, colours about one."""
 FEW_POSITIONS = 384
 """Up to so many positions are evaluated without a matrix for each point of the cloud."""
 
 
+@dataclass(frozen=True)
+class EncoderConfig:
+    """What an encoder is built from; lengths in metres.
+
+    Attributes:
+        voxel_size: Edge of the voxel filter's cells; None leaves the cloud as it is.
+        radius: How far a point sees its neighbours, in every layer and in the field.
+        layers: SE(3)-transformer layers.
+        degree: Highest degree of the hidden features.
+        channels: Channels of the hidden features, for each degree.
+        heads: Heads of the attention.
+        use_colors: Whether colours are an input; a cloud without them is then an error.
+        shape_radius: How far around each point of the thinned cloud the shape of the whole cloud is
+            an input (`local_moments`); 0 for none.
+    """
+
+    voxel_size: float | None = 0.017
+    radius: float = 0.045
+    layers: int = 2
+    degree: int = 2
+    channels: int = 16
+    heads: int = 4
+    use_colors: bool = True
+    shape_radius: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.shape_radius) and 0 <= self.shape_radius <= 1.0):
+            raise OptionError(f"encoder shape_radius is {self.shape_radius}: need metres, 0 to 1.")
+        if self.shape_radius > 0 and self.degree < MOMENT_DEGREE:
+            raise OptionError(
+                f"encoder degree is {self.degree}: need {MOMENT_DEGREE} or more for shapes."
+            )
+        for name in ("radius", "voxel_size"):
+            value = getattr(self, name)
+            if value is not None and not (np.isfinite(value) and 1e-4 <= value <= 1.0):
+                raise OptionError(f"encoder {name} is {value}: need metres, 0.0001 to 1.")
+        for name, least, most in (
+            ("layers", 1, 12),
+            ("degree", 0, MAX_DEGREE),
+            ("channels", 1, 512),
+            ("heads", 1, 64),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise OptionError(
+                    f"encoder {name} is {getattr(self, name)}: need {least} to {most}."
+                )
+
+    @property
+    def receptive_radius(self) -> float:
+        """How far a field's value can depend on points of the thinned cloud, metres.
+
+        Nothing beyond changes it. Their moments depend on the cloud as far as `shape_radius` around
+        each of them.
+        """
+        return (self.layers + 1) * self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedCloud:
+    """A cloud with the features of its points; what all but the last layer give.
+
+    Attributes:
+        points: Positions [points, 3], metres.
+        features: [points, (L+1)^2, channels].
+        index: The points, prepared for neighbour searches.
+    """
+
+    points: Float[Tensor, "points 3"]
+    features: Float[Tensor, "points components channels"]
+    index: NeighbourIndex
+
+
+class Encoder(nn.Module):
+    """SE(3)-transformer layers over a radius graph: the part that is computed once for a cloud."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        shaped = config.shape_radius > 0
+        invariants = MOMENT_DEGREE + 1 if shaped else 0
+        self._embedding = nn.Linear((3 if config.use_colors else 1) + invariants, config.channels)
+        self._shape_weights = (
+            nn.Parameter(torch.randn(MOMENT_DEGREE, config.channels)) if shaped else None
+        )
+        first = MOMENT_DEGREE if shaped else 0
+        self._layers = nn.ModuleList(
+            TransformerLayer(
+                first if layer == 0 else config.degree,
+                config.degree,
+                config.channels,
+                config.heads,
+            )
+            for layer in range(config.layers)
+        )
+
+    def thin(self, cloud: PointCloud) -> ThinnedCloud:
+        """A cloud as `forward` takes it."""
+        return thinned(cloud, self.config.voxel_size, self.config.shape_radius)
+
+    def forward(self, cloud: PointCloud | ThinnedCloud) -> EncodedCloud:
+        """Thin the cloud unless it is thinned, connect its points and compute their features."""
+        few = cloud if isinstance(cloud, ThinnedCloud) else self.thin(cloud)
+        like = self._embedding.weight
+        points = torch.tensor(few.points, dtype=like.dtype, device=like.device)
+        index = NeighbourIndex(few.points)
+        found = _apart(index.graph(self.config.radius), few.points)
+        edges = _geometry(found, points, points, self.config.radius)
+        features = self._inputs(few).to(like)
+        for layer in self._layers:
+            features = layer(features, edges)
+        return EncodedCloud(points, features, index)
+
+    def _inputs(self, few: ThinnedCloud) -> Float[Tensor, "points components channels"]:
+        """Colours, and the moments of the shape: their sizes as type 0, themselves as they are."""
+        like = self._embedding.weight
+        scalars = torch.ones(len(few), 1)
+        if self.config.use_colors:
+            scalars = torch.tensor(few.cloud.require_colors()) * 2.0 - 1.0
+        if self._shape_weights is None:
+            return self._embedding(scalars.to(like))[:, None, :]
+        assert few.moments is not None
+        moments = torch.tensor(few.moments).to(like)
+        blocks = moments.split(degree_sizes(MOMENT_DEGREE), dim=1)
+        sizes = [blocks[0], *(block.norm(dim=1, keepdim=True) for block in blocks[1:])]
+        invariants = torch.cat(sizes, dim=1) * _INVARIANT_SCALE
+        mixed = [self._embedding(torch.cat([scalars.to(like), invariants], dim=1))[:, None, :]]
+        for block, weights in zip(blocks[1:], self._shape_weights, strict=True):
+            mixed.append(block[:, :, None] * weights)
+        return torch.cat(mixed, dim=1)
+
+
 class FieldHead(nn.Module):
     """The last layer: the field of an encoded cloud at any position.
-
-    Where the encoder has a detail, the field is the sum of what its points and those of the detail
-    give.
 
     Args:
         config: The encoder's.
@@ -33,96 +173,77 @@ class FieldHead(nn.Module):
     def __init__(self, config: EncoderConfig, types: Types) -> None:
         super().__init__()
         self.types = types
-        self._config = config
+        self._radius = config.radius
         self._layer = TensorFieldLayer(config.degree, config.channels, types)
-        detail = config.detail
-        self._detail_layer = (
-            None
-            if detail is None
-            else TensorFieldLayer(
-                config.degree, detail.channels, types, radial_basis=detail.radial_basis
-            )
-        )
 
     def prepare(self, encoded: EncodedCloud) -> Field:
         """The field of one cloud; what does not depend on positions is computed once, on demand."""
-        wanted, detail = torch.is_grad_enabled(), self._config.detail
-        parts = [_FieldPart(self._layer, self._config.radius, encoded, wanted)]
-        if self._detail_layer is not None and detail is not None:
-            assert encoded.detail is not None
-            parts.append(_FieldPart(self._detail_layer, detail.radius, encoded.detail, wanted))
-        return Field(self.types, encoded, parts)
+        return Field(self, encoded, torch.is_grad_enabled())
 
+    def kernel(self) -> Float[Tensor, "inputs basis_dim"]:
+        """The last layer's weights as one matrix."""
+        return self._layer.kernel()
 
-class _FieldPart:
-    """One part of a field for one cloud.
+    def point_matrices(
+        self, encoded: EncodedCloud, kernel: Float[Tensor, "inputs basis_dim"]
+    ) -> Float[Tensor, "points basis dim"]:
+        """What many positions need for each point."""
+        return self._layer.point_matrices(encoded.features, kernel)
 
-    Args:
-        layer: The last layer.
-        radius: How far it sees, metres.
-        encoded: The cloud.
-        differentiable: Whether gradients go to the features of the points and to the weights.
-    """
+    def edges(self, encoded: EncodedCloud, positions: Float[Tensor, "positions 3"]) -> EdgeGeometry:
+        """From the points of a cloud to positions."""
+        found = encoded.index.around(positions.detach().cpu().numpy(), self._radius)
+        return _geometry(found, positions, encoded.points, self._radius)
 
-    def __init__(
-        self, layer: TensorFieldLayer, radius: float, encoded: EncodedCloud, differentiable: bool
-    ) -> None:
-        self._layer, self._radius = layer, radius
-        self._encoded, self._differentiable = encoded, differentiable
+    def at_many(
+        self, matrices: Float[Tensor, "points basis dim"], edges: EdgeGeometry
+    ) -> Float[Tensor, "positions dim"]:
+        """Values of the field at the targets of edges, from `point_matrices`."""
+        return self._layer(matrices, edges)
 
-    def at_few(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
-        """Values at positions, from the features of the points."""
-        return self._layer.at_few(self._encoded.features, self._kernel, self._edges(positions))
-
-    def at_many(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
-        """The same values from a matrix for each point."""
-        return self._layer(self._matrices, self._edges(positions))
-
-    def _edges(self, positions: Float[Tensor, "positions 3"]) -> EdgeGeometry:
-        """From the points of the cloud to positions."""
-        found = self._encoded.index.around(positions.detach().cpu().numpy(), self._radius)
-        return geometry_of(found, positions, self._encoded.points, self._radius)
-
-    @cached_property
-    def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:
-        with torch.set_grad_enabled(self._differentiable):
-            return self._layer.kernel()
-
-    @cached_property
-    def _matrices(self) -> Float[Tensor, "points basis dim"]:
-        with torch.set_grad_enabled(self._differentiable):
-            return self._layer.point_matrices(self._encoded.features, self._kernel)
+    def at_few(
+        self,
+        encoded: EncodedCloud,
+        kernel: Float[Tensor, "inputs basis_dim"],
+        edges: EdgeGeometry,
+    ) -> Float[Tensor, "positions dim"]:
+        """The same values from the features of the points."""
+        return self._layer.at_few(encoded.features, kernel, edges)
 
 
 class Field:
     """The field of one encoded cloud: call it with positions to get values.
 
     Args:
-        types: What its values hold.
+        head: The last layer.
         encoded: The cloud.
-        parts: What is added up.
+        differentiable: Whether gradients go to the features of the points and to the weights.
     """
 
-    def __init__(self, types: Types, encoded: EncodedCloud, parts: list[_FieldPart]) -> None:
-        self.types, self.encoded, self._parts = types, encoded, parts
+    def __init__(self, head: FieldHead, encoded: EncodedCloud, differentiable: bool) -> None:
+        self.head, self.encoded = head, encoded
+        self._differentiable = differentiable
 
     def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
         """Values at positions in metres, differentiable with respect to them."""
         if len(positions) <= FEW_POSITIONS:
-            return self._sum([part.at_few(positions) for part in self._parts])
-        return torch.cat(
-            [
-                self._sum([part.at_many(some) for part in self._parts])
-                for some in positions.split(POSITIONS_AT_ONCE)
-            ]
-        )
+            edges = self.head.edges(self.encoded, positions)
+            return self.head.at_few(self.encoded, self._kernel, edges)
+        parts = [
+            self.head.at_many(self._matrices, self.head.edges(self.encoded, part))
+            for part in positions.split(POSITIONS_AT_ONCE)
+        ]
+        return torch.cat(parts)
 
-    @staticmethod
-    def _sum(values: list[Float[Tensor, "positions dim"]]) -> Float[Tensor, "positions dim"]:
-        first, *others = values
-        for other in others:
-            first = first + other
-        return first
+    @cached_property
+    def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:
+        with torch.set_grad_enabled(self._differentiable):
+            return self.head.kernel()
+
+    @cached_property
+    def _matrices(self) -> Float[Tensor, "points basis dim"]:
+        with torch.set_grad_enabled(self._differentiable):
+            return self.head.point_matrices(self.encoded, self._kernel)
 
     def gradient(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim 3"]:
         """Derivatives of the values with respect to x, y and z, per metre.
@@ -163,3 +284,20 @@ class DescriptorField(nn.Module):
     def forward(self, cloud: PointCloud | ThinnedCloud) -> Field:
         """The field of a cloud."""
         return self.head.prepare(self.encode(cloud))
+
+
+def _apart(found: Edges, points: Float[np.ndarray, "points 3"]) -> Edges:
+    """The edges whose ends do not coincide: an edge without a direction has no frame."""
+    apart = (points[found.target] != points[found.source]).any(axis=1)
+    return Edges(found.target[apart], found.source[apart])
+
+
+def _geometry(
+    found: Edges,
+    targets: Float[Tensor, "targets 3"],
+    sources: Float[Tensor, "sources 3"],
+    radius: float,
+) -> EdgeGeometry:
+    target = torch.from_numpy(found.target).to(targets.device)
+    source = torch.from_numpy(found.source).to(targets.device)
+    return EdgeGeometry.between(target, source, targets, sources, radius)

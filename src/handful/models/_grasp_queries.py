@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from handful.clouds import PointCloud
 from handful.errors import OptionError
-from handful.models._encoder import EncodedCloud, Encoder, EncoderConfig
 from handful.models._energy import QueryPoints
-from handful.models._field import Field, FieldHead
+from handful.models._field import EncodedCloud, Encoder, EncoderConfig, Field, FieldHead
 from handful.nn import Types
 
 WEIGHT_CHANNELS = 8
@@ -105,9 +104,10 @@ class GraspQueries(nn.Module):
         """Algorithm 1, then SVGD; differentiable through its steps with respect to the weights."""
         field = self._weight_head.prepare(encoded)
         with torch.no_grad():
-            logits = self._log_weight(field, encoded.finest)
-            chosen = initial_points(encoded.finest, logits, self.config)
-        positions = encoded.finest[chosen]
+            chosen = initial_points(
+                encoded.points, self._log_weight(field, encoded.points), self.config
+            )
+        positions = encoded.points[chosen]
         for _ in range(self.config.steps):
             positions = self._svgd_step(field, positions)
         return WeightedPoints(positions, self._log_weight(field, positions))

@@ -8,9 +8,8 @@ from torch import nn
 
 from handful.clouds import PointCloud
 from handful.errors import OptionError
-from handful.models._encoder import EncoderConfig
 from handful.models._energy import MatchEnergy, QueryPoints, check_energy_options
-from handful.models._field import DescriptorField, Field
+from handful.models._field import DescriptorField, EncoderConfig, Field
 from handful.models._grasp_queries import GraspQueries, GraspQueryConfig
 from handful.models._learned_queries import LearnedQueries, LearnedQueryConfig
 from handful.nn import Types

@@ -15,7 +15,7 @@ from handful._files import atomic_write_bytes, atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.errors import FileFormatError, OptionError, unknown_name_message
 from handful.models._config import config_from_json, config_to_json
-from handful.models._encoder import EncoderConfig
+from handful.models._field import EncoderConfig
 from handful.models._grasp_queries import GraspQueryConfig
 from handful.models._learned_queries import LearnedQueryConfig
 from handful.models._model import EdfModel, ModelConfig

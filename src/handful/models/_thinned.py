@@ -29,12 +29,10 @@ class ThinnedCloud:
     Attributes:
         cloud: Thinned.
         moments: `local_moments` of the whole cloud around each point, or None if not asked for.
-        detail: The same cloud with more points, or None if not asked for.
     """
 
     cloud: PointCloud
     moments: Float[np.ndarray, "points components"] | None = None
-    detail: Detail | None = None
 
     def __len__(self) -> int:
         return len(self.cloud)
@@ -47,30 +45,7 @@ class ThinnedCloud:
     def selected(self, which: Bool[np.ndarray, "points"] | Int[np.ndarray, "kept"]) -> ThinnedCloud:
         """The points that a mask or an index array names, with their moments."""
         moments = None if self.moments is None else self.moments[which]
-        detail = None if self.detail is None else self.detail.selected(which, len(self))
-        return ThinnedCloud(self.cloud.selected(which), moments, detail)
-
-
-@dataclass(frozen=True, eq=False)
-class Detail:
-    """The points that a cloud is thinned to less strongly.
-
-    Attributes:
-        thinned: They, with their moments.
-        owner: The nearest point of the cloud that is thinned more, for each of them.
-    """
-
-    thinned: ThinnedCloud
-    owner: Int[np.ndarray, "fine"]
-
-    def selected(
-        self, which: Bool[np.ndarray, "points"] | Int[np.ndarray, "kept"], points: int
-    ) -> Detail:
-        """The points that belong to some of the `points` owners, which are numbered anew."""
-        number = np.full(points, -1)
-        number[which] = np.arange(len(np.arange(points)[which]))
-        owner = number[self.owner]
-        return Detail(self.thinned.selected(owner >= 0), owner[owner >= 0])
+        return ThinnedCloud(self.cloud.selected(which), moments)
 
 
 def thinned(cloud: PointCloud, voxel_size: float | None, shape_radius: float) -> ThinnedCloud:
@@ -85,22 +60,6 @@ def thinned(cloud: PointCloud, voxel_size: float | None, shape_radius: float) ->
     if shape_radius == 0:
         return ThinnedCloud(few)
     return ThinnedCloud(few, local_moments(few.points, cloud.points, shape_radius))
-
-
-def with_detail(
-    few: ThinnedCloud, cloud: PointCloud, voxel_size: float, shape_radius: float
-) -> ThinnedCloud:
-    """A thinned cloud with the points of the cloud that are left by a smaller voxel size.
-
-    Args:
-        few: Thinned.
-        cloud: What it was thinned from.
-        voxel_size: Of the detail, metres.
-        shape_radius: Radius of its moments, metres; 0 for none.
-    """
-    fine = thinned(cloud, voxel_size, shape_radius)
-    owner = NeighbourIndex(few.points).nearest(fine.points)
-    return ThinnedCloud(few.cloud, few.moments, Detail(fine, owner))
 
 
 def local_moments(

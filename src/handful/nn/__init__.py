@@ -9,7 +9,6 @@ from ._layout import degree_sizes as degree_sizes
 from ._pointwise import EquivariantLinear as EquivariantLinear
 from ._pointwise import EquivariantNorm as EquivariantNorm
 from ._pointwise import Gate as Gate
-from ._pointwise import padded as padded
 from ._radial import RadialNetwork as RadialNetwork
 from ._radial import smooth_cutoff as smooth_cutoff
 from ._tensor_field import TensorFieldLayer as TensorFieldLayer

@@ -95,11 +95,3 @@ class Gate(nn.Module):
         gates = gates.view(-1, self._max_degree, self._channels)
         gates = gates.repeat_interleave(self._repeats, dim=1, output_size=rest)
         return torch.cat([activated, vectors * gates], dim=1)
-
-
-def padded(
-    features: Float[Tensor, "points in_components channels"], degree: int
-) -> Float[Tensor, "points components channels"]:
-    """The features with zeros for the degrees they lack."""
-    missing = component_count(degree) - features.shape[1]
-    return features if missing == 0 else nn.functional.pad(features, (0, 0, 0, missing))

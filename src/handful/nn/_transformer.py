@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from handful.errors import OptionError
 from handful.nn._convolution import EdgeConvolution
 from handful.nn._frames import EdgeGeometry
-from handful.nn._pointwise import EquivariantLinear, EquivariantNorm, Gate, padded
+from handful.nn._layout import component_count
+from handful.nn._pointwise import EquivariantLinear, EquivariantNorm, Gate
 from handful.nn._radial import smooth_cutoff
 
 LOGIT_LIMIT = 6.0
@@ -69,8 +70,8 @@ class TransformerLayer(nn.Module):
         """Features of the next layer."""
         normed = self._norm(features)
         attended = self._output(self._attend(normed, edges))
-        mixed = attended + padded(self._self_interaction(normed), self.degree)
-        features = padded(features, self.degree) + mixed
+        mixed = attended + _padded(self._self_interaction(normed), self.degree)
+        features = _padded(features, self.degree) + mixed
         inner = self._gate(self._inner(self._inner_norm(features)))
         return features + self._outer(inner)
 
@@ -115,3 +116,11 @@ class TransformerLayer(nn.Module):
         """Numbers of the heads, repeated for the channels that each head has."""
         share = self._channels // self._heads
         return by_head.repeat_interleave(share, dim=1)[:, None, :]
+
+
+def _padded(
+    features: Float[Tensor, "points in_components channels"], degree: int
+) -> Float[Tensor, "points components channels"]:
+    """The features with zeros for the degrees they lack."""
+    missing = component_count(degree) - features.shape[1]
+    return features if missing == 0 else nn.functional.pad(features, (0, 0, 0, missing))

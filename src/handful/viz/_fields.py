@@ -88,7 +88,7 @@ def palette_of_field(*keys: Field) -> FieldPalette:
         raise OptionError("palette_of_field got no field: give one or more.")
     with torch.no_grad():
         values = [key(key.encoded.points) for key in keys]
-    return FieldPalette.fit(torch.cat(values), keys[0].types)
+    return FieldPalette.fit(torch.cat(values), keys[0].head.types)
 
 
 def panels_of_field(
