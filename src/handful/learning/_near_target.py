@@ -19,7 +19,7 @@ class NearTarget:
     """Poses drawn around a target, normal in position and IG_SO(3) in rotation.
 
     Attributes:
-        count: How many besides the target itself; 0 for none.
+        count: How many; 0 for none.
         distance: Standard deviation of each coordinate, metres.
         angle: Standard deviation of each component of the rotation, radians.
     """
@@ -42,30 +42,39 @@ class NearTarget:
         center: Float[Tensor, "3"],
         generator: torch.Generator,
     ) -> tuple[Float[Tensor, "near 4 4"], Float[Tensor, "near"]]:
-        """The target and poses around it, and the logarithm of the density they are drawn from.
+        """Poses around a target, and the logarithms of the density that they are drawn from.
+
+        Densities are with respect to dR d³x with ∫dR = 1. A target that is moved has the same poses
+        around it, moved.
 
         Args:
             pose: The target T_scene_gripper.
-            center: What is turned about and moved, gripper frame, metres.
+            center: What is moved and turned about, gripper frame, metres.
             generator: Source of randomness.
-
-        Returns:
-            Poses, the target first, and log-densities with respect to dR d³x, ∫dR = 1.
         """
-        turn = _rotation_noise(self.angle)
+        noise = _rotation_noise(self.angle)
         rotation, translation = pose_to_rotation_translation(pose.double())
-        turns = torch.eye(3, dtype=torch.float64).repeat(self.count + 1, 1, 1)
-        turns[1:] = turn.sample(self.count, generator=generator, dtype=torch.float64)
-        shift = torch.zeros(self.count + 1, 3, dtype=torch.float64)
-        shift[1:] = torch.randn(self.count, 3, generator=generator, dtype=torch.float64)
-        near = torch.eye(4, dtype=torch.float64).repeat(self.count + 1, 1, 1)
-        turned = rotation @ turns
+        turns = noise.sample(self.count, generator=generator, dtype=torch.float64)
+        shift = torch.randn(self.count, 3, generator=generator, dtype=torch.float64)
         middle = center.detach().double()
+        turned = rotation @ turns
         where = (middle + self.distance * shift) @ rotation.T + translation
+        near = torch.eye(4, dtype=torch.float64).repeat(self.count, 1, 1)
         near[:, :3, :3], near[:, :3, 3] = turned, where - turned @ middle
-        spread = 1.5 * math.log(2.0 * math.pi) + 3.0 * math.log(self.distance)
-        density = turn.log_density(turns) - 0.5 * shift.square().sum(-1) - spread
+        density = noise.log_density(turns) - 0.5 * shift.square().sum(-1) - self._log_spread
         return near.to(pose), density.to(pose)
+
+    @property
+    def log_peak(self) -> float:
+        """Logarithm of the density at the target itself, where it is highest."""
+        nowhere = torch.zeros((), dtype=torch.float64)
+        turned = float(_rotation_noise(self.angle).log_density_of_angle(nowhere))
+        return turned - self._log_spread
+
+    @property
+    def _log_spread(self) -> float:
+        """Logarithm of the volume that normalises the law of positions."""
+        return 1.5 * math.log(2.0 * math.pi) + 3.0 * math.log(self.distance)
 
 
 @lru_cache(maxsize=16)
