@@ -1,0 +1,12 @@
+"""What cameras and robots recorded, to demonstrations: RGB-D folders."""
+
+from ._held import is_hand as is_hand
+from ._held import is_held as is_held
+from ._sights import CloudOptions as CloudOptions
+from ._sights import SeenStep as SeenStep
+from ._sights import Sight as Sight
+from ._sights import demonstration_from_sights as demonstration_from_sights
+from ._sights import held_cloud as held_cloud
+from ._sights import scene_cloud as scene_cloud
+from .example import write_rgbd_example as write_rgbd_example
+from .rgbd import import_rgbd as import_rgbd
