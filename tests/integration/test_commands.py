@@ -234,22 +234,3 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path):
     assert "cannot be written" in result.stderr.replace("\n", " ")
     assert {p: p.read_bytes() for p in (tmp_path / "set").rglob("*") if p.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
-
-
-def test_rgbd_recordings_are_written_and_imported(tmp_path):
-    images, demos = tmp_path / "images", tmp_path / "demos"
-    made = run_process("sample", "--rgbd", "--demos", 1, "--out", images)
-    assert made.returncode == 0, made.stderr
-    assert f"handful import rgbd {images}" in made.stdout
-    again = run_process("sample", "--rgbd", "--demos", 1, "--out", images)
-    assert again.returncode == 1
-    assert "exists already" in again.stderr
-    read = run_process("import", "rgbd", images, "--out", demos)
-    assert read.returncode == 0, read.stderr
-    assert "insert peg" in read.stdout
-    assert load_demos(demos).task.names == ("take peg", "insert peg")
-    (images / "peg_00" / "take_table_1_depth.png").unlink()
-    failed = run_process("import", "rgbd", images, "--out", demos, "--overwrite")
-    assert failed.returncode == 1
-    assert "take_table_1_depth.png: cannot be read" in failed.stderr
-    assert len(load_demos(demos)) == 1

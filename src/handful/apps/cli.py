@@ -20,6 +20,7 @@ import handful
 from handful.apps import (
     bench_commands,
     demo_commands,
+    demos_commands,
     import_commands,
     learn_commands,
     sim_commands,
@@ -45,6 +46,7 @@ bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)
 import_commands.register(import_app)
+demos_commands.register(app)
 
 console = Console(emoji=False)
 problems = Console(stderr=True, emoji=False)

@@ -1,6 +1,11 @@
 """Demonstrations: tasks, steps, grippers, the folder on disk, importers and samples."""
 
 from ._cloud_folder import member_path as member_path
+from ._edit import cropped_demos as cropped_demos
+from ._edit import dropped_demos as dropped_demos
+from ._edit import merged_demos as merged_demos
+from ._edit import regripped_demos as regripped_demos
+from ._edit import renamed_demos as renamed_demos
 from ._folder import check_replaceable as check_replaceable
 from ._folder import load_demos as load_demos
 from ._folder import readable_json as readable_json
