@@ -18,6 +18,9 @@ from ._recipe import Recipe as Recipe
 from ._recipe import recipe_for as recipe_for
 from ._run import RunFolder as RunFolder
 from ._run import train_in_folder as train_in_folder
+from ._run_json import LogEntry as LogEntry
+from ._run_json import RunSummary as RunSummary
+from ._run_json import TrainedStep as TrainedStep
 from ._schedule import Schedule as Schedule
 from ._surrogate import SurrogateConfig as SurrogateConfig
 from ._surrogate import SurrogateQueries as SurrogateQueries
