@@ -1,6 +1,7 @@
 """Learning from demonstrations: variation, objectives, the trainer, recipes and runs on disk."""
 
 from ._calibration import calibrate as calibrate
+from ._near_target import NearTarget as NearTarget
 from ._negatives import LatticeNegatives as LatticeNegatives
 from ._negatives import Likelihood as Likelihood
 from ._negatives import Negatives as Negatives
