@@ -19,6 +19,7 @@ from rich.markup import escape
 from handful._files import atomic_write_text
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.apps._progress import told_progress
+from handful.apps.check_commands import check_before_training
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ def train(
         int | None,
         typer.Option(min=1, max=256, help="Steps trained at once.", show_default="all cores"),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Train even if `handful check` finds something wrong.")
+    ] = False,
 ) -> None:
     """Train one model for each step of the demonstrated task, steps side by side.
 
@@ -90,6 +94,7 @@ def train(
     types = _types(descriptor)
     loaded = load_demos(demos)
     names = loaded.task.names if step is None else (loaded.task.step(step).name,)
+    check_before_training(loaded, demos, force)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
     recipes = [

@@ -5,6 +5,7 @@ from ._camera import look_at as look_at
 from ._mesh import Color as Color
 from ._mesh import ColoredMesh as ColoredMesh
 from ._mesh import joined as joined
+from ._mesh import surface_points as surface_points
 from ._picture import PictureStyle as PictureStyle
 from ._picture import draw_picture as draw_picture
 from ._rgbd import Light as Light
