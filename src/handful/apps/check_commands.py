@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -103,6 +104,74 @@ def check(
         write_picture(picture_of_check(loaded, report), target)
     console.print(escape(f"Picture: {target}"), soft_wrap=True)
     if report.wrong:
+        raise typer.Exit(WRONG)
+
+
+@check_app.command("camera")
+def camera(
+    cloud: Annotated[
+        Path,
+        typer.Argument(
+            help="Cloud that shows the hand, moved into the robot's frame by the camera pose that "
+            "is checked: PLY, PCD or NPZ, metres.",
+            show_default=False,
+        ),
+    ],
+    pose: Annotated[
+        Path,
+        typer.Option(
+            help="JSON file with the arm's pose of the gripper frame at that moment: 4 rows of 4 "
+            "numbers, or an object with `position` and `quat_wxyz` or `quat_xyzw`.",
+            show_default=False,
+        ),
+    ],
+    gripper: Annotated[
+        str,
+        typer.Option(help="A known hand, or a JSON file, with its shape.", show_default=False),
+    ],
+    width: Annotated[
+        float | None,
+        typer.Option(help="Distance between the fingers, metres.", show_default="fully open"),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw both hands into the cloud: .png or .jpg.")
+    ] = None,
+) -> None:
+    """Measure how far a camera is off: where the cloud shows the hand, and where the arm says.
+
+    Hold the open hand where the camera sees it, away from other things. Ends with status 1 if the
+    camera is off, or if the hand is not in the cloud.
+
+    Example: `handful check camera hand.ply --pose pose.json --gripper franka-hand --picture c.png`
+    """
+    from handful._strict_json import read_json
+    from handful.checks import check_camera
+    from handful.clouds import read_cloud
+    from handful.demos import load_gripper, pose_from_json
+
+    if picture is not None:
+        check_picture_name(picture)
+    hand = load_gripper(gripper)
+    seen = read_cloud(cloud)
+    T_scene_gripper = pose_from_json(read_json(pose), str(pose))
+    with console.status("Looking for the hand"):
+        found = check_camera(seen, T_scene_gripper, hand, width)
+    console.print(escape(str(found)), soft_wrap=True, highlight=False)
+    if found.is_off:
+        rows = json.dumps([[round(value, 6) for value in row] for row in found.correction.tolist()])
+        console.print(
+            escape(f"Correct the camera: T_scene_camera = C @ T_scene_camera with C = {rows}"),
+            soft_wrap=True,
+            highlight=False,
+        )
+    if picture is not None:
+        from handful.viz import picture_of_camera
+
+        shown = hand if width is None else hand.with_width(width)
+        with console.status("Drawing"):
+            write_picture(picture_of_camera(seen, found, shown), picture)
+        console.print(escape(f"Picture: {picture}"), soft_wrap=True)
+    if found.is_off or not found.found:
         raise typer.Exit(WRONG)
 
 

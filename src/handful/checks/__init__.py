@@ -1,5 +1,7 @@
 """Checks that know the usual mistakes: demonstrations before training, and cameras before use."""
 
+from ._camera import CameraCheck as CameraCheck
+from ._camera import check_camera as check_camera
 from ._diagnosis import Diagnosis as Diagnosis
 from ._diagnosis import diagnose as diagnose
 from ._limits import LIMITS as LIMITS

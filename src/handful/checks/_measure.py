@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from jaxtyping import Float
 
@@ -36,7 +38,7 @@ def measures(recorded: Recorded, all_of_them: bool = True) -> list[Measure]:
         recorded: The demonstrations.
         all_of_them: False leaves out those that tell no mistake from another, to save time.
     """
-    found = []
+    found: list[Measure] = []
     for demo in recorded.demos:
         for index, shown in enumerate(demo):
             after = demo[index + 1] if index + 1 < len(demo) else None
@@ -44,9 +46,10 @@ def measures(recorded: Recorded, all_of_them: bool = True) -> list[Measure]:
     return found + of_the_set(recorded)
 
 
+@lru_cache(maxsize=1024)  # undoing mistakes changes some of the steps only
 def measures_of(
     shown: Shown, gripper: Gripper, after: Shown | None = None, all_of_them: bool = True
-) -> list[Measure]:
+) -> tuple[Measure, ...]:
     """The measures of one step.
 
     Args:
@@ -90,7 +93,7 @@ def measures_of(
         on_the_way = [points_in_hand(shown.scene, T, gripper, shown.holding) for T in before]
         add(Check.APPROACH, target, max(on_the_way))
         add(Check.SEES_HAND, target, seen_hand_share(shown.scene, pose, gripper))
-    return found
+    return tuple(found)
 
 
 def contact_gap(

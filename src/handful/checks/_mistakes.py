@@ -6,18 +6,31 @@ the mistake was probably made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
-from handful.checks._recorded import Recorded, Shown
-from handful.demos import ContactFrame, Gripper
-
-Mend = Callable[[Recorded], Recorded]
-Poses = Float[np.ndarray, "targets 4 4"]
+from handful.checks._mending import (
+    Mend,
+    clouds_exchanged,
+    grasp_from_before,
+    grasp_from_scene,
+    grasp_scaled,
+    in_each,
+    in_gripper_frame,
+    in_poses,
+    poses_exchanged,
+    reordered,
+    rolled,
+    scaled,
+    transposed,
+    with_contact_at,
+)
+from handful.checks._recorded import Recorded
+from handful.demos import Gripper
 
 SCALES = {
     1000.0: "a thousand times too small: metres were taken for millimetres",
@@ -27,8 +40,9 @@ SCALES = {
 }
 """Factor that mends a unit, and what was wrong."""
 
-TIPS = np.concatenate([np.arange(-0.24, -0.01, 0.02), np.arange(0.02, 0.25, 0.02)])
-"""Metres by which a contact point is tried to be too far from the gripper frame."""
+TIPS = tuple(0.03 * number for number in (*range(-8, 0), *range(1, 9)))
+"""Metres by which a contact point is tried to be too far from the gripper frame. Half of the step
+is less than what the space between the fingers forgives."""
 
 
 @dataclass(frozen=True)
@@ -77,25 +91,25 @@ def _rotations() -> Iterator[Mistake]:
         "quaternion xyzw as wxyz",
         "the quaternions are in the order x, y, z, w, and were read as w, x, y, z",
         "name them `quat_xyzw` (JSON), `target_pose_xyzw_xyz` (NPZ), or order the columns (CSV)",
-        _poses(lambda T: _reordered(T, (3, 0, 1, 2))),
+        in_poses(lambda T: reordered(T, (3, 0, 1, 2))),
     )
     yield Mistake(
         "quaternion wxyz as xyzw",
         "the quaternions are in the order w, x, y, z, and were read as x, y, z, w",
         "name them `quat_wxyz` (JSON), `target_pose_wxyz_xyz` (NPZ), or order the columns (CSV)",
-        _poses(lambda T: _reordered(T, (1, 2, 3, 0))),
+        in_poses(lambda T: reordered(T, (1, 2, 3, 0))),
     )
     yield Mistake(
         "inverse pose",
         "the poses are T_gripper_scene, the inverse of what is needed",
         "invert them: T_scene_gripper = inverse(T_gripper_scene), the gripper in the scene frame",
-        _poses(np.linalg.inv),
+        in_poses(np.linalg.inv),
     )
     yield Mistake(
         "rotation inverted",
         "the rotations of the poses are inverted (transposed, or quaternions with -x, -y, -z)",
         "transpose the rotation, or change the sign of the quaternion's x, y and z",
-        _poses(_transposed),
+        in_poses(transposed),
         surprise=0.3,
     )
 
@@ -143,29 +157,30 @@ def _frame(
         told,
         f"describe the gripper in the frame of the poses, with its shape: {numbers}; "
         "or turn the poses and grasp clouds",
-        _gripper_frame(motion, with_grasp=True),
+        in_gripper_frame(motion, with_grasp=True),
         surprise,
     )
     yield Mistake(
         kind,
         f"{told}; the grasp clouds are right",
         f"multiply the poses from the right by the rotation {_rows(turn)}",
-        _gripper_frame(motion, with_grasp=False),
+        in_gripper_frame(motion, with_grasp=False),
         surprise + 0.2,
     )
 
 
 def _tips(gripper: Gripper) -> Iterator[Mistake]:
-    for length in TIPS.tolist():
-        yield from tip_mistakes(gripper, length)
+    tool = float(gripper.T_gripper_contact[:3, 2] @ gripper.T_gripper_contact[:3, 3])
+    for length in (*TIPS, tool) if abs(tool) > 0.02 else TIPS:
+        yield from _tip(gripper, length)
 
 
-def tip_mistakes(gripper: Gripper, length: float) -> Iterator[Mistake]:
+def _tip(gripper: Gripper, length: float) -> Iterator[Mistake]:
     """A contact point that is `length` metres too far from the gripper frame."""
     approach = gripper.T_gripper_contact[:3, 2]
     kind = "tip too long" if length > 0 else "tip too short"
     where = gripper.T_gripper_contact[:3, 3] - length * approach
-    amount = f"{abs(length) * 100:.1f} cm too {'far forward' if length > 0 else 'far back'}"
+    amount = f"about {abs(length) * 100:.0f} cm too {'far forward' if length > 0 else 'far back'}"
     back = np.eye(4)
     back[:3, 3] = -length * approach
     tcp = float(np.linalg.norm(where)) < 0.012
@@ -186,7 +201,7 @@ def tip_mistakes(gripper: Gripper, length: float) -> Iterator[Mistake]:
         told,
         f'in the frame of the poses `contact` seems to be at "position": {_list(where)}: '
         "describe contact and shape in that frame, or give poses of the described one",
-        _gripper_frame(back, with_grasp=True),
+        in_gripper_frame(back, with_grasp=True),
         surprise=0.05 if tcp else 0.15,
     )
     yield Mistake(
@@ -194,15 +209,9 @@ def tip_mistakes(gripper: Gripper, length: float) -> Iterator[Mistake]:
         f"{told}; the grasp clouds are right",
         f"move the poses by {-1e3 * length:.0f} mm along the approach, or give poses of the "
         "described gripper frame",
-        _gripper_frame(back, with_grasp=False),
+        in_gripper_frame(back, with_grasp=False),
         surprise=0.25 if tcp else 0.35,
     )
-
-
-def with_contact_at(gripper: Gripper, position: Float[np.ndarray, "3"]) -> Gripper:
-    """The gripper with its contact point elsewhere; its shape stays."""
-    contact = ContactFrame(tuple(position.tolist()), gripper.contact.quat_wxyz)
-    return replace(gripper, contact=contact)
 
 
 def _exchanges(demos: int) -> Iterator[Mistake]:
@@ -211,29 +220,30 @@ def _exchanges(demos: int) -> Iterator[Mistake]:
         "scene and grasp clouds are exchanged",
         "exchange `scene` and `grasp`: the scene is what the gripper goes to, the grasp is what "
         "it holds",
-        _each(_exchanged),
+        in_each(clouds_exchanged),
     )
     yield Mistake(
         "grasp in scene frame",
         "the grasp clouds are in the scene frame, at their target poses",
         "move them into the gripper frame: grasp.transformed(inverse(T_scene_gripper)) with the "
         "pose of the hand when it was seen",
-        _each(_grasp_from_scene),
+        in_each(grasp_from_scene),
     )
     yield Mistake(
         "grasp in scene frame",
         "the grasp clouds are in the scene frame, at the pose where the thing was taken",
         "move them into the gripper frame: grasp.transformed(inverse(T_scene_gripper)) with the "
         "pose of the hand when it was seen",
-        _grasp_from_before,
+        grasp_from_before,
         surprise=0.1,
     )
     yield Mistake(
         "poses of steps exchanged",
         "the target poses of one step and the next are exchanged",
         "give each step its own poses",
-        _poses_of_neighbour,
+        poses_exchanged,
         surprise=0.1,
+        whole=True,
     )
     for shift in (1, -1) if demos > 1 else ():
         which = "previous" if shift > 0 else "next"
@@ -241,7 +251,7 @@ def _exchanges(demos: int) -> Iterator[Mistake]:
             "poses of another demonstration",
             f"the poses belong to the {which} demonstration's clouds",
             "pair poses and clouds of the same recording: they are off by one",
-            _rolled(-shift),
+            rolled(-shift),
             surprise=0.2,
             neighbours=True,
         )
@@ -264,14 +274,14 @@ def _axes() -> Iterator[Mistake]:
             "scene axes",
             f"the scene clouds have {name}, the poses do not",
             f"turn the clouds by the rotation {_rows(motion[:3, :3])}",
-            _each(lambda one, T=motion: replace(one, scene=one.scene.moved(T))),
+            in_each(lambda one, T=motion: replace(one, scene=one.scene.moved(T))),
             surprise=0.2,
         )
         yield Mistake(
             "pose axes",
             f"the poses have {name}, the scene clouds do not",
             f"multiply the poses from the left by the rotation {_rows(motion[:3, :3])}",
-            _poses(lambda T, M=motion: M @ T),
+            in_poses(lambda T, M=motion: M @ T),
             surprise=0.2,
         )
 
@@ -282,21 +292,21 @@ def _units() -> Iterator[Mistake]:
             "unit of poses",
             f"the positions of the poses are {told}",
             f"multiply the positions of the poses by {factor:g}",
-            _poses(lambda T, by=factor: _scaled(T, by)),
+            in_poses(lambda T, by=factor: scaled(T, by)),
             surprise=0.1,
         )
         yield Mistake(
             "unit of scenes",
             f"the scene clouds are {told}",
             f"multiply the scene clouds by {factor:g}",
-            _each(lambda one, by=factor: replace(one, scene=one.scene.scaled(by))),
+            in_each(lambda one, by=factor: replace(one, scene=one.scene.scaled(by))),
             surprise=0.1,
         )
         yield Mistake(
             "unit of grasps",
             f"the grasp clouds are {told}",
             f"multiply the grasp clouds by {factor:g}",
-            _each(lambda one, by=factor: _grasp_scaled(one, by)),
+            in_each(lambda one, by=factor: grasp_scaled(one, by)),
             surprise=0.1,
         )
 
@@ -328,121 +338,13 @@ def turned_upright(recorded: Recorded) -> Mistake | None:
         told,
         "bring clouds and poses into a frame that is z up, for example the robot's base, by the "
         f"pose of the camera; the rotation is {_rows(turn)} or one with another yaw",
-        _each(
+        in_each(
             lambda shown: replace(
                 shown, scene=shown.scene.moved(motion), targets=motion @ shown.targets
             )
         ),
         surprise=0.1,
     )
-
-
-# --- how they are undone -----------------------------------------------------------------------
-
-
-def _each(change: Callable[[Shown], Shown]) -> Mend:
-    def mend(one: Recorded) -> Recorded:
-        return replace(one, demos=tuple(tuple(change(s) for s in demo) for demo in one.demos))
-
-    return mend
-
-
-def _poses(change: Callable[[Poses], Poses]) -> Mend:
-    return _each(lambda shown: shown.with_poses(change(shown.targets)))
-
-
-def _reordered(T: Poses, order: tuple[int, ...]) -> Poses:
-    """Poses whose quaternions, written x, y, z, w, are taken in another order."""
-    found = T.copy()
-    quats = Rotation.from_matrix(T[:, :3, :3]).as_quat()[:, list(order)]
-    found[:, :3, :3] = Rotation.from_quat(quats).as_matrix()
-    return found
-
-
-def _transposed(T: Poses) -> Poses:
-    found = T.copy()
-    found[:, :3, :3] = np.swapaxes(T[:, :3, :3], 1, 2)
-    return found
-
-
-def _scaled(T: Poses, factor: float) -> Poses:
-    found = T.copy()
-    found[:, :3, 3] *= factor
-    return found
-
-
-def _gripper_frame(motion: Float[np.ndarray, "4 4"], with_grasp: bool) -> Mend:
-    """Take poses as those of a gripper frame that is moved in the true one, T_true_described."""
-    back = np.linalg.inv(motion)
-
-    def change(shown: Shown) -> Shown:
-        grasp = shown.grasp
-        if with_grasp and grasp is not None:
-            grasp = grasp.moved(back)
-        return replace(shown, targets=shown.targets @ motion, grasp=grasp)
-
-    return _each(change)
-
-
-def _exchanged(shown: Shown) -> Shown:
-    if shown.grasp is None:
-        return shown
-    return replace(shown, scene=shown.grasp, grasp=shown.scene)
-
-
-def _grasp_from_scene(shown: Shown) -> Shown:
-    if shown.grasp is None:
-        return shown
-    return replace(shown, grasp=shown.grasp.moved(np.linalg.inv(shown.targets[0])))
-
-
-def _grasp_scaled(shown: Shown, factor: float) -> Shown:
-    return shown if shown.grasp is None else replace(shown, grasp=shown.grasp.scaled(factor))
-
-
-def _grasp_from_before(one: Recorded) -> Recorded:
-    def changed(demo: tuple[Shown, ...]) -> tuple[Shown, ...]:
-        found = [demo[0]]
-        for before, shown in zip(demo, demo[1:], strict=False):
-            if shown.grasp is not None and shown.holding and not before.holding:
-                back = np.linalg.inv(before.targets[0])
-                shown = replace(shown, grasp=shown.grasp.moved(back))
-            found.append(shown)
-        return tuple(found)
-
-    return replace(one, demos=tuple(changed(demo) for demo in one.demos))
-
-
-def _poses_of_neighbour(one: Recorded) -> Recorded:
-    """Exchange the poses of the first and second step, of the third and fourth, and so on."""
-
-    def changed(demo: tuple[Shown, ...]) -> tuple[Shown, ...]:
-        found = list(demo)
-        for first in range(0, len(demo) - 1, 2):
-            found[first] = demo[first].with_poses(demo[first + 1].targets)
-            found[first + 1] = demo[first + 1].with_poses(demo[first].targets)
-        return tuple(found)
-
-    return replace(one, demos=tuple(changed(demo) for demo in one.demos))
-
-
-def _rolled(shift: int) -> Mend:
-    """Give each demonstration the poses of the one `shift` places after it."""
-
-    def mend(one: Recorded) -> Recorded:
-        poses = [{shown.step: shown.targets for shown in demo} for demo in one.demos]
-        return replace(
-            one,
-            demos=tuple(
-                tuple(
-                    shown.with_poses(poses[(i + shift) % len(poses)].get(shown.step, shown.targets))
-                    for shown in demo
-                )
-                for i, demo in enumerate(one.demos)
-            ),
-        )
-
-    return mend
 
 
 def _name_of(direction: Float[np.ndarray, "3"]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
-from handful.checks import Check, CheckReport, Problem
+from handful.checks import CameraCheck, Check, CheckReport, Problem
 from handful.clouds import PointCloud
 from handful.demos import DemoSet, Gripper, Step
 from handful.render import PictureStyle, arrow_mesh, ball_mesh, draw_picture, tile
@@ -47,6 +47,27 @@ def picture_of_check(demos: DemoSet, report: CheckReport) -> Image.Image:
             panels.append(_panel(step, demos.gripper, 0, _FINE, None))
             captions.append(f"{demos[0].name}, {step.name}: nothing wrong")
     return tile(panels, 2, captions, report.verdict)
+
+
+def picture_of_camera(cloud: PointCloud, found: CameraCheck, gripper: Gripper) -> Image.Image:
+    """The cloud with the hand where the arm says, in red, and where it was found, in green.
+
+    Args:
+        cloud: What was checked.
+        found: What was found.
+        gripper: The hand, with the width of its fingers.
+    """
+    wrong = hand_mesh(gripper, _WRONG, 0.55).transformed(found.T_scene_gripper)
+    hands = [wrong]
+    if found.found:
+        hands.append(hand_mesh(gripper, _FINE, 0.65).transformed(found.T_scene_found))
+    pose = found.T_scene_found if found.found else found.T_scene_gripper
+    whole = view_of_scene(cloud, pose[None], gripper, PANEL)
+    near = view_of_pose(cloud, pose, gripper, size=PANEL)
+    panels = [draw_picture([drawable(cloud, view)], hands, view, _SEE_THROUGH)
+              for view in (whole, near)]  # fmt: skip
+    captions = ["Red: where the arm says", "Green: where the cloud has it" if found.found else ""]
+    return tile(panels, 2, captions, str(found))
 
 
 def _shown(report: CheckReport) -> list[Problem]:
