@@ -22,6 +22,7 @@ from handful.apps import (
     bench_commands,
     check_commands,
     demo_commands,
+    evaluate_commands,
     learn_commands,
     sim_commands,
 )
@@ -42,6 +43,7 @@ import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
 learn_commands.register(app)
 check_commands.register(app)
+evaluate_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)

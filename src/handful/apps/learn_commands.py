@@ -20,6 +20,7 @@ from handful._files import atomic_write_text
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.apps._progress import told_progress
 from handful.apps.check_commands import check_before_training
+from handful.apps.evaluate_commands import tell_found_again
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def train(
         )
     for name in names:
         _tell_separation(RunFolder(out), name, len(loaded))
+    tell_found_again(out, loaded, names, seed)
     look = shlex.join(["handful", "infer", str(out), "SCENE.ply", "--step", names[0]])
     console.print(escape(f"Trained: {out}. Use it: {look}"), soft_wrap=True)
 

@@ -10,9 +10,9 @@ from handful.checks._measure import measures
 from handful.checks._mistakes import Mistake, turned_upright, usual_mistakes
 from handful.checks._recorded import Recorded
 
-MOST_DEMOS = 4
+MOST_DEMOS = 3
 """Demonstrations that mistakes are tried on; more of them say the same."""
-MOST_PROMISING = 10
+MOST_PROMISING = 6
 """Mistakes that are tried on more than one demonstration."""
 MENDED = 0.6
 """Largest share of the cost that may be left when a mistake is undone."""

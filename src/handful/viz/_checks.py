@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
-from handful.checks import CameraCheck, Check, CheckReport, Problem
+from handful.checks import CameraCheck, Check, CheckReport
 from handful.clouds import PointCloud
 from handful.demos import DemoSet, Gripper, Step
 from handful.render import PictureStyle, arrow_mesh, ball_mesh, draw_picture, tile
@@ -35,7 +35,7 @@ def picture_of_check(demos: DemoSet, report: CheckReport) -> Image.Image:
     """
     panels: list[Image.Image] = []
     captions: list[str] = []
-    for problem in _shown(report):
+    for problem in report.problems[:_MOST]:
         name = problem.worst.demo or demos[0].name
         demo = next(one for one in demos if one.name == name)
         step = demo.step(problem.step or demo.steps[0].name)
@@ -57,22 +57,56 @@ def picture_of_camera(cloud: PointCloud, found: CameraCheck, gripper: Gripper) -
         found: What was found.
         gripper: The hand, with the width of its fingers.
     """
-    wrong = hand_mesh(gripper, _WRONG, 0.55).transformed(found.T_scene_gripper)
-    hands = [wrong]
-    if found.found:
-        hands.append(hand_mesh(gripper, _FINE, 0.65).transformed(found.T_scene_found))
-    pose = found.T_scene_found if found.found else found.T_scene_gripper
-    whole = view_of_scene(cloud, pose[None], gripper, PANEL)
-    near = view_of_pose(cloud, pose, gripper, size=PANEL)
-    panels = [draw_picture([drawable(cloud, view)], hands, view, _SEE_THROUGH)
-              for view in (whole, near)]  # fmt: skip
+    there = found.T_scene_found if found.found else None
+    panels = _two_hands(cloud, gripper, None, found.T_scene_gripper, there)
     captions = ["Red: where the arm says", "Green: where the cloud has it" if found.found else ""]
     return tile(panels, 2, captions, str(found))
 
 
-def _shown(report: CheckReport) -> list[Problem]:
-    """The worst problems, at most one of each step and check."""
-    return list(report.problems[:_MOST])
+def picture_of_answer(
+    step: Step, gripper: Gripper, T_scene_gripper: Float[np.ndarray, "4 4"]
+) -> Image.Image:
+    """A step with a model's answer in red and the demonstrated pose in green.
+
+    Args:
+        step: With one or more targets; the first is drawn.
+        gripper: The hand.
+        T_scene_gripper: The answer.
+    """
+    held = step.grasp if step.action.holding else None
+    return tile(_two_hands(step.scene, gripper, held, T_scene_gripper, step.targets[0]), 2)
+
+
+def _two_hands(
+    cloud: PointCloud,
+    gripper: Gripper,
+    held: PointCloud | None,
+    red: Float[np.ndarray, "4 4"],
+    green: Float[np.ndarray, "4 4"] | None,
+) -> list[Image.Image]:
+    """The whole cloud and what is near the red hand; what is held is drawn there."""
+    width = None if held is None else held_width(gripper, held)
+    hands = [hand_mesh(gripper, _WRONG, 0.55, width).transformed(red)]
+    poses = [red]
+    if green is not None:
+        hands.append(hand_mesh(gripper, _FINE, 0.65, width).transformed(green))
+        poses.append(green)
+    clouds = [] if held is None else [held.transformed(red)]
+    views = [
+        view_of_scene(cloud, np.stack(poses), gripper, PANEL),
+        view_of_pose(cloud, red, gripper, held, size=PANEL),
+    ]
+    return [
+        draw_picture(_alike([drawable(cloud, view), *clouds]), hands, view, _SEE_THROUGH)
+        for view in views
+    ]
+
+
+def _alike(clouds: list[PointCloud]) -> list[PointCloud]:
+    """Clouds with colours, or all without, where some have none."""
+    if all(cloud.has_colors for cloud in clouds):
+        return clouds
+    return [cloud.without_colors() for cloud in clouds]
 
 
 def _panel(
@@ -101,9 +135,7 @@ def _panel(
     clouds = [_marked(scene, pose, gripper, step.action.holding)]
     if held is not None:
         clouds.append(held.transformed(pose))
-        if scene.has_colors != held.has_colors:
-            clouds = [cloud.without_colors() for cloud in clouds]
-    return draw_picture(clouds, [hand, *marks], camera, _SEE_THROUGH)
+    return draw_picture(_alike(clouds), [hand, *marks], camera, _SEE_THROUGH)
 
 
 def _marked(
