@@ -142,11 +142,11 @@ def held_gap(scene: Surface, held: Float[np.ndarray, "held 3"]) -> float:
 
     Few points are compared with few, and those around the nearest pair with all.
     """
-    few = held[:: max(1, len(held) // 150)]
-    gap = scene.coarse_tree.query(few)[0]
+    few = held[:: max(1, len(held) // 100)]
+    gap = scene.coarse_tree.query(few, distance_upper_bound=LIMITS[Check.HELD].wrong)[0]
     best = int(gap.argmin())
-    if gap[best] > LIMITS[Check.HELD].wrong:
-        return float(gap[best])
+    if np.isinf(gap[best]):  # far away: a tree takes long to say exactly how far
+        return float(scene.coarse_tree.query(few[::20])[0].min())
     near = held[np.linalg.norm(held - few[best], axis=1) < 0.03]
     return float(min(gap[best], scene.tree.query(near)[0].min()))
 

@@ -100,7 +100,8 @@ def _clearances(shown: Shown, gripper: Gripper) -> Float[np.ndarray, "quantiles"
         points = gripper.T_gripper_contact[None, :3, 3]
     some = points[:: max(1, len(points) // CLEARANCES)]
     T = shown.targets[0]
-    gap = shown.scene.coarse_tree.query(some @ T[:3, :3].T + T[:3, 3])[0]
+    there = some @ T[:3, :3].T + T[:3, 3]
+    gap = shown.scene.coarse_tree.query(there, distance_upper_bound=FARTHEST)[0]
     found: Float[np.ndarray, "quantiles"] = np.quantile(np.minimum(gap, FARTHEST), QUANTILES)
     return found
 
