@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful.errors import OptionError
+
 if TYPE_CHECKING:
     from handful.demos import DemoSet, Gripper
 
@@ -24,6 +26,39 @@ Overwrite = Annotated[
         "--overwrite", help="Replace a demonstration folder that is there, with all that is in it."
     ),
 ]
+
+KNOWN_HANDS = ("franka-hand", "robotiq-2f-140", "robotiq-2f-85", "simulated", "simulated-long")
+"""Names of `handful.demos.HANDS`, written out: `--help` does not load that package."""
+
+
+def asked_gripper(name_or_file: str) -> Gripper:
+    """The gripper of an import; recordings do not tell it, and it has no default.
+
+    Raises:
+        HandfulError: It was left out, or there is none of that name.
+    """
+    from handful.demos import load_gripper
+
+    if not name_or_file:
+        raise OptionError(
+            f"--gripper is missing: give a known hand ({', '.join(KNOWN_HANDS)}) or a .json file "
+            'with {"contact": {"position": [x, y, z], "quat_wxyz": [w, x, y, z]}, "axis": "x", '
+            '"opening": 0.08}, lengths in metres.'
+        )
+    return load_gripper(name_or_file)
+
+
+def corner(text: str, option: str) -> tuple[float, float, float]:
+    """A corner of a workspace as it is written on the command line.
+
+    Raises:
+        OptionError: It is not three numbers.
+    """
+    try:
+        x, y, z = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise OptionError(f"{option} {text!r}: give x,y,z in metres, like 0.2,-0.3,0.") from error
+    return x, y, z
 
 
 def save_and_describe(demos: DemoSet, out: Path, overwrite: bool) -> None:

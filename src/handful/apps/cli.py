@@ -25,12 +25,19 @@ from handful.apps import (
     learn_commands,
     sim_commands,
 )
-from handful.apps._demo_sets import OutFolder, Overwrite, describe, save_and_describe
+from handful.apps._demo_sets import (
+    KNOWN_HANDS,
+    OutFolder,
+    Overwrite,
+    asked_gripper,
+    describe,
+    save_and_describe,
+)
 from handful.apps._pictures import check_picture_name, write_picture
-from handful.errors import HandfulError, OptionError
+from handful.errors import HandfulError
 
 if TYPE_CHECKING:
-    from handful.demos import DemoSet, Gripper
+    from handful.demos import DemoSet
 
 app = typer.Typer(
     name="handful",
@@ -56,9 +63,6 @@ INTERRUPTED = 130
 Scale = Annotated[
     float, typer.Option(help="Multiplies all positions; 0.001 for recordings in millimetres.")
 ]
-KNOWN_HANDS = ("franka-hand", "robotiq-2f-140", "robotiq-2f-85", "simulated", "simulated-long")
-"""Names of `handful.demos.HANDS`, written out: `--help` does not load that package."""
-
 GripperOption = Annotated[
     str,
     typer.Option(
@@ -161,7 +165,7 @@ def import_npz_command(
     """
     from handful.demos import import_npz
 
-    hand = _asked_gripper(gripper)
+    hand = asked_gripper(gripper)
     with console.status(escape(f"Reading {source}")):
         demos = import_npz(source, scale=scale, gripper=hand)
     save_and_describe(demos, out, overwrite)
@@ -187,7 +191,7 @@ def import_clouds_command(
     """
     from handful.demos import import_posed_clouds
 
-    hand = _asked_gripper(gripper)
+    hand = asked_gripper(gripper)
     with console.status(escape(f"Reading {folder}")):
         demos = import_posed_clouds(folder, poses, scale=scale, gripper=hand)
     save_and_describe(demos, out, overwrite)
@@ -212,23 +216,6 @@ def show(
     describe(loaded)
     folder = demos if demos.is_dir() else demos.parent
     _draw(loaded, out or folder / "demos.png", most)
-
-
-def _asked_gripper(name_or_file: str) -> Gripper:
-    """The gripper of an import; recordings do not tell it, and it has no default.
-
-    Raises:
-        HandfulError: It was left out, or there is none of that name.
-    """
-    from handful.demos import load_gripper
-
-    if not name_or_file:
-        raise OptionError(
-            f"--gripper is missing: give a known hand ({', '.join(KNOWN_HANDS)}) or a .json file "
-            'with {"contact": {"position": [x, y, z], "quat_wxyz": [w, x, y, z]}, "axis": "x", '
-            '"opening": 0.08}, lengths in metres.'
-        )
-    return load_gripper(name_or_file)
 
 
 def _draw(demos: DemoSet, picture: Path, most: int) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from handful.apps._demo_sets import describe, save_and_describe
+from handful.apps._demo_sets import corner, describe, save_and_describe
 from handful.errors import OptionError, errors_at
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def crop_command(
     from handful.demos import cropped_demos
 
     target = _target(demos, out, in_place)
-    box = Box(_corner(lower, "--lower"), _corner(upper, "--upper"))
+    box = Box(corner(lower, "--lower"), corner(upper, "--upper"))
     whole = _load(demos)
     with errors_at(demos):
         cropped = cropped_demos(whole, box)
@@ -245,14 +245,6 @@ def _pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise OptionError(f"{option} {value!r}: write OLD=NEW, each old name once.")
         pairs[old] = new
     return pairs
-
-
-def _corner(text: str, option: str) -> tuple[float, float, float]:
-    try:
-        x, y, z = (float(part) for part in text.split(","))
-    except ValueError as error:
-        raise OptionError(f"{option} {text!r}: give x,y,z in metres, like 0.2,-0.3,0.") from error
-    return x, y, z
 
 
 def _scene_points(demos: DemoSet) -> int:

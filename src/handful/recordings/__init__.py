@@ -8,5 +8,11 @@ from ._sights import Sight as Sight
 from ._sights import demonstration_from_sights as demonstration_from_sights
 from ._sights import held_cloud as held_cloud
 from ._sights import scene_cloud as scene_cloud
+from ._timeline import StepPlan as StepPlan
+from ._tracks import GripperEvent as GripperEvent
 from .example import write_rgbd_example as write_rgbd_example
 from .rgbd import import_rgbd as import_rgbd
+from .rosbag import RosCamera as RosCamera
+from .rosbag import RosTopics as RosTopics
+from .rosbag import import_rosbag as import_rosbag
+from .rosbag import rosbag_events as rosbag_events

@@ -36,6 +36,10 @@ Points = Float[np.ndarray, "points 3"]
 Flags = Bool[np.ndarray, "points"]
 
 
+class NothingHeldError(DemoError):
+    """Nothing is seen between the fingers."""
+
+
 def need_shape(gripper: Gripper) -> HandShape:
     """The described shape.
 
@@ -71,7 +75,8 @@ def is_held(points: Points, gripper: Gripper, reach: float = HELD_REACH) -> Flag
         reach: Metres from the contact point within which all of what is held is.
 
     Raises:
-        DemoError: Nothing is there, or it hangs together with something beyond the reach.
+        NothingHeldError: Nothing is there.
+        DemoError: It hangs together with something beyond the reach.
     """
     contact = gripper.T_gripper_contact
     local = (points - contact[:3, 3]) @ contact[:3, :3]
@@ -89,7 +94,7 @@ def is_held(points: Points, gripper: Gripper, reach: float = HELD_REACH) -> Flag
         grasped &= (local[kept, 2] >= -back) & (local[kept, 2] <= side)
         held[kept] = np.isin(part, np.unique(part[grasped]))
     if held.sum() < _FEWEST:
-        raise DemoError(
+        raise NothingHeldError(
             f"{int(held.sum())} points are between the fingers at the recorded pose: need at least "
             f"{_FEWEST}. Check that the pose belongs to this picture, that the camera's pose is "
             "right, and that the object is in view."

@@ -7,6 +7,7 @@ clouds in the frame of the robot, and this module makes scene clouds and grasp c
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,14 @@ from scipy.spatial import cKDTree
 from handful.clouds import Box, PointCloud, concatenate, voxel_filter
 from handful.demos import Action, Demonstration, Gripper, Step
 from handful.errors import DemoError, EmptyCloudError, OptionError, errors_at
-from handful.recordings._held import BODY_MARGIN, HELD_REACH, in_gripper_frame, is_hand, is_held
+from handful.recordings._held import (
+    BODY_MARGIN,
+    HELD_REACH,
+    NothingHeldError,
+    in_gripper_frame,
+    is_hand,
+    is_held,
+)
 
 VOXEL = 0.002
 """Metres: clouds of several views are thinned to this, which also averages their noise."""
@@ -129,7 +137,7 @@ def held_cloud(sights: Sequence[Sight], gripper: Gripper, options: CloudOptions)
                 sight.cloud.transformed(np.linalg.inv(sight.T_scene_gripper)).selected(kept)
             )
     if not seen:
-        raise EmptyCloudError(
+        raise NothingHeldError(
             f"nothing is seen within {options.held_reach:g} m of the gripper at its recorded pose: "
             "check that the pose belongs to the picture, and the camera's pose."
         )
@@ -144,7 +152,8 @@ def _step(step: SeenStep, gripper: Gripper, options: CloudOptions) -> Step:
         in_view = tuple(sight for sight in step.scene if sight.T_scene_gripper is not None)
         held = grasp
         if held is None and step.action.holding and in_view:
-            held = held_cloud(in_view, gripper, options)
+            with suppress(NothingHeldError):  # the hand is out of all of these pictures
+                held = held_cloud(in_view, gripper, options)
         scene = scene_cloud(step.scene, gripper, options, held)
         return Step(step.name, step.action, scene, step.targets, grasp)
 
