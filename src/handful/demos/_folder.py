@@ -78,7 +78,7 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
         The folder.
     """
     target = Path(folder)
-    _check_replaceable(target, overwrite)
+    check_replaceable(target, MANIFEST, "demonstration folder", overwrite)
     with staged_folder(target) as staging:
         taken = {MANIFEST, MESH_FILE}
         entries = [_write_demonstration(one, staging, taken) for one in demos]
@@ -89,7 +89,7 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
             "gripper": gripper_to_json(demos.gripper, staging),
             "demonstrations": entries,
         }
-        atomic_write_text(staging / MANIFEST, _readable_json(manifest))
+        atomic_write_text(staging / MANIFEST, readable_json(manifest))
     return target
 
 
@@ -166,15 +166,26 @@ def _read_member(fields: Fields, name: str, clouds: CloudFolder) -> PointCloud:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _check_replaceable(target: Path, overwrite: bool) -> None:
+def check_replaceable(target: Path, manifest: str, what: str, overwrite: bool) -> None:
+    """Refuse to write a folder over something else than a folder of its kind.
+
+    Args:
+        target: Where it will be.
+        manifest: The file that every folder of the kind has.
+        what: The kind, for messages.
+        overwrite: Whether such a folder may be replaced.
+
+    Raises:
+        DemoError: Something is there that may not be replaced.
+    """
     if not target.exists():
         return
     if not target.is_dir():
         raise DemoError(f"{target}: is a file: name a folder.")
     if not any(target.iterdir()):
         return
-    if not (target / MANIFEST).is_file():
-        raise DemoError(f"{target}: is not empty and no demonstration folder: name another.")
+    if not (target / manifest).is_file():
+        raise DemoError(f"{target}: is not empty and no {what}: name another.")
     if not overwrite:
         raise DemoError(f"{target}: exists already: name another folder, or say --overwrite.")
 
@@ -213,7 +224,7 @@ def _file_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def _readable_json(manifest: dict[str, Any]) -> str:
+def readable_json(manifest: dict[str, Any]) -> str:
     """Indented JSON with each row of numbers on one line."""
     text = json.dumps(manifest, indent=2)
     # A line end stands in no text of JSON, so that only lists begin like this.

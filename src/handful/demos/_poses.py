@@ -1,4 +1,4 @@
-"""Gripper poses as people write them: a 4x4 matrix, or a position and a quaternion."""
+"""Poses as people write them: a 4x4 matrix, or a position and a rotation that says what it is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.spatial.transform import Rotation
 
 from handful._strict_json import Fields
 from handful.errors import DemoError
@@ -14,6 +15,9 @@ from handful.geometry import poses_from_wxyz_xyz
 
 QUATERNION_ORDERS = {"quat_wxyz": (0, 1, 2, 3), "quat_xyzw": (3, 0, 1, 2)}
 """Name of an order, and where w, x, y, z stand in it."""
+
+ROTATIONS = (*QUATERNION_ORDERS, "rotvec_rad", "rpy_deg")
+"""Names of the ways to write a rotation; each says its order and unit."""
 
 UNIT_TOLERANCE = 1e-2
 
@@ -32,8 +36,8 @@ def pose_matrix(
     Raises:
         DemoError: The numbers are not a pose.
     """
-    xyz = numbers(position, (3,), f"{address}: position")
-    quat = numbers(quaternion, (4,), f"{address}: {order}")
+    xyz = numbers_from_json(position, (3,), f"{address}: position")
+    quat = numbers_from_json(quaternion, (4,), f"{address}: {order}")
     length = float(np.linalg.norm(quat))
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise DemoError(
@@ -45,18 +49,39 @@ def pose_matrix(
 
 
 def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
-    """A pose from JSON: 4 rows of 4 numbers, or an object with `position` and a quaternion."""
+    """A pose from JSON: 4 rows of 4 numbers, or an object with `position` and a rotation.
+
+    The rotation is one of `quat_wxyz`, `quat_xyzw`, `rotvec_rad` (axis times angle, radians) and
+    `rpy_deg` (roll, pitch and yaw about the fixed axes x, y and z, degrees).
+    """
     if isinstance(value, list):
-        return numbers(value, (4, 4), address)
+        return numbers_from_json(value, (4, 4), address)
     fields = Fields(value, address, DemoError)
     position = fields.any("position")
-    order = fields.choose(QUATERNION_ORDERS)
-    pose = pose_matrix(position, fields.any(order), order, address)
+    kind = fields.choose(ROTATIONS)
+    rotation = fields.any(kind)
     fields.done()
+    if kind in QUATERNION_ORDERS:
+        return pose_matrix(position, rotation, kind, address)
+    pose = np.eye(4)
+    pose[:3, 3] = numbers_from_json(position, (3,), f"{address}: position")
+    pose[:3, :3] = _rotation_of_angles(rotation, kind, f"{address}: {kind}")
     return pose
 
 
-def numbers(value: Any, shape: tuple[int, ...], address: str) -> Float[np.ndarray, "..."]:
+def _rotation_of_angles(value: Any, kind: str, address: str) -> Float[np.ndarray, "3 3"]:
+    angles = numbers_from_json(value, (3,), address)
+    if kind == "rpy_deg":
+        return Rotation.from_euler("xyz", angles, degrees=True).as_matrix()
+    if np.linalg.norm(angles) > 2.0 * np.pi + UNIT_TOLERANCE:
+        raise DemoError(
+            f"{address}: {angles.tolist()} turns by {np.linalg.norm(angles):.4g} radians: need at "
+            "most 6.283. Give radians, not degrees."
+        )
+    return Rotation.from_rotvec(angles).as_matrix()
+
+
+def numbers_from_json(value: Any, shape: tuple[int, ...], address: str) -> Float[np.ndarray, "..."]:
     """The value as finite float64 numbers of that shape; text that looks like numbers is none."""
     try:
         array = np.array(value)

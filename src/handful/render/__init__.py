@@ -6,6 +6,11 @@ from ._mesh import Color as Color
 from ._mesh import ColoredMesh as ColoredMesh
 from ._mesh import joined as joined
 from ._mesh import surface_points as surface_points
+from ._noise import NO_NOISE as NO_NOISE
+from ._noise import NOISES as NOISES
+from ._noise import DepthNoise as DepthNoise
+from ._noise import NoiseModel as NoiseModel
+from ._noise import noise_named as noise_named
 from ._picture import PictureStyle as PictureStyle
 from ._picture import draw_picture as draw_picture
 from ._rgbd import Light as Light
