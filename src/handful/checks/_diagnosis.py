@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from handful.checks._limits import Check, Measure
+from handful.checks._limits import PLAIN, Check, Measure
 from handful.checks._measure import measures
 from handful.checks._mistakes import Mistake, turned_upright, usual_mistakes
 from handful.checks._recorded import Recorded
@@ -59,7 +59,8 @@ def diagnose(recorded: Recorded, found: Sequence[Measure]) -> Diagnosis | None:
         recorded: The demonstrations.
         found: Their measures.
     """
-    suspects = [one for one in found if one.wrong] or [one for one in found if one.doubtful]
+    asked = [one for one in found if one.check not in PLAIN]
+    suspects = [one for one in asked if one.wrong] or [one for one in asked if one.doubtful]
     if not suspects:
         return None
     some = _some(recorded, suspects)
@@ -149,7 +150,7 @@ def _some(recorded: Recorded, suspects: Sequence[Measure]) -> Recorded:
 
 
 def _cost(recorded: Recorded) -> _Cost:
-    found = measures(recorded, all_of_them=False)
+    found = [one for one in measures(recorded, all_of_them=False) if one.check not in PLAIN]
     count = max(len(recorded.steps), 1)
     return _Cost(sum(one.wrong for one in found) / count, sum(one.cost for one in found) / count)
 

@@ -76,6 +76,10 @@ LIMITS = {
 }
 
 
+PLAIN = (Check.NO_GRASP, Check.SEES_HAND, Check.AXIS, Check.APPROACH)
+"""Checks that say themselves what is wrong: no usual mistake is looked for."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """One number.
@@ -86,7 +90,6 @@ class Measure:
         step: Name of the step.
         target: Which of its targets.
         amount: In the unit of its limit.
-        told: Further words for people, or nothing.
     """
 
     check: Check
@@ -94,7 +97,6 @@ class Measure:
     step: str
     target: int
     amount: float
-    told: str = ""
 
     @property
     def limit(self) -> Limit:

@@ -11,7 +11,7 @@ from handful.checks._hand import body_points, shape_of
 from handful.checks._limits import LIMITS, Check, Measure
 from handful.checks._plane import Plane
 from handful.checks._recorded import Recorded, Shown, Surface, held_points
-from handful.checks._set_measures import of_the_set
+from handful.checks._set_measures import of_the_set, shares_of_hand
 from handful.demos import Gripper
 from handful.policy import backed_off
 
@@ -36,7 +36,7 @@ def measures(recorded: Recorded, all_of_them: bool = True) -> list[Measure]:
 
     Args:
         recorded: The demonstrations.
-        all_of_them: False leaves out those that tell no mistake from another, to save time.
+        all_of_them: False leaves out some that say themselves what is wrong, to save time.
     """
     found: list[Measure] = []
     for demo in recorded.demos:
@@ -60,8 +60,8 @@ def measures_of(
     """
     found: list[Measure] = []
 
-    def add(check: Check, target: int, amount: float, told: str = "") -> None:
-        found.append(Measure(check, shown.demo, shown.step, target, float(amount), told))
+    def add(check: Check, target: int, amount: float) -> None:
+        found.append(Measure(check, shown.demo, shown.step, target, float(amount)))
 
     plane = shown.scene.plane
     if plane is not None:
@@ -94,6 +94,12 @@ def measures_of(
         add(Check.APPROACH, target, max(on_the_way))
         add(Check.SEES_HAND, target, seen_hand_share(shown.scene, pose, gripper))
     return tuple(found)
+
+
+def forget() -> None:
+    """Drop what was kept of clouds that were measured."""
+    for kept in (measures_of, held_points, shares_of_hand):
+        kept.cache_clear()
 
 
 def contact_gap(

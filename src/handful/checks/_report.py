@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from handful.checks._diagnosis import Diagnosis, diagnose
 from handful.checks._limits import Check, Measure
-from handful.checks._measure import measures
+from handful.checks._measure import forget, measures
 from handful.checks._recorded import Recorded
 from handful.demos import DemoSet
 
@@ -123,8 +123,11 @@ class CheckReport:
 def check_demos(demos: DemoSet) -> CheckReport:
     """Measure a demonstration set, and look for the usual mistakes where something is wrong."""
     recorded = Recorded.of(demos)
-    found = measures(recorded)
-    return CheckReport(tuple(_problems(found, recorded)), diagnose(recorded, found), len(demos))
+    try:
+        found = measures(recorded)
+        return CheckReport(tuple(_problems(found, recorded)), diagnose(recorded, found), len(demos))
+    finally:
+        forget()
 
 
 def _problems(found: Sequence[Measure], recorded: Recorded) -> list[Problem]:

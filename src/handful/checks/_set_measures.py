@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
 from handful.checks._hand import body_points
 from handful.checks._limits import Check, Measure
-from handful.checks._recorded import Recorded, Shown, held_points
+from handful.checks._recorded import Recorded, Shown, Surface, held_points
 from handful.demos import Gripper
 
 QUANTILES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -65,20 +67,24 @@ def other_hand(recorded: Recorded) -> float:
     that opens along the wrong axis does not lie on the hand in the cloud.
     """
     grasps = [shown.grasp for shown in recorded.steps if shown.grasp is not None]
-    body = body_points(recorded.gripper, holding=True)
-    if not grasps or not len(body):
+    if not grasps:
         return 0.0
-    T = recorded.gripper.T_gripper_contact
+    shares = [shares_of_hand(grasp, recorded.gripper) for grasp in grasps]
+    as_described, otherwise = np.median(shares, axis=0).tolist()
+    return max(0.0, otherwise - as_described) if otherwise > SHOWN else 0.0
+
+
+@lru_cache(maxsize=256)
+def shares_of_hand(grasp: Surface, gripper: Gripper) -> tuple[float, float]:
+    """Share of the hand's body that has points of a grasp cloud: as described, and turned."""
+    body = body_points(gripper, holding=True)
+    if not len(body):
+        return 0.0, 0.0
+    T = gripper.T_gripper_contact
     turn = T[:3, :3] @ Rotation.from_euler("z", 90, degrees=True).as_matrix() @ T[:3, :3].T
     turned = (body - T[:3, 3]) @ turn.T + T[:3, 3]
-    shares = np.array(
-        [
-            [_on(grasp.tree.query(one, distance_upper_bound=ON_HAND)[0]) for one in (body, turned)]
-            for grasp in grasps
-        ]
-    )
-    as_described, otherwise = np.median(shares, axis=0)
-    return max(0.0, float(otherwise - as_described)) if otherwise > SHOWN else 0.0
+    one, two = (grasp.tree.query(each, distance_upper_bound=ON_HAND)[0] for each in (body, turned))
+    return float(np.isfinite(one).mean()), float(np.isfinite(two).mean())
 
 
 def unlikeness(steps: list[Shown], gripper: Gripper) -> float:
@@ -104,7 +110,3 @@ def _clearances(shown: Shown, gripper: Gripper) -> Float[np.ndarray, "quantiles"
     gap = shown.scene.coarse_tree.query(there, distance_upper_bound=FARTHEST)[0]
     found: Float[np.ndarray, "quantiles"] = np.quantile(np.minimum(gap, FARTHEST), QUANTILES)
     return found
-
-
-def _on(gap: Float[np.ndarray, "points"]) -> float:
-    return float(np.isfinite(gap).mean())
