@@ -157,8 +157,8 @@ def test_an_evaluation_asks_about_what_was_left_out_and_does_nothing_twice(
     again = evaluate(demos, tmp_path, steps=1)
     assert len(small_trainings) == 4
     assert [one.distance for one in again] == [one.distance for one in first]
-    evaluate(demos, tmp_path / "other", steps=1, folds=2)
-    assert len(small_trainings) == 8
+    with pytest.raises(OptionError, match="other demonstrations or options"):
+        evaluate(demos, tmp_path, steps=2)
 
 
 def test_a_run_is_asked_about_its_own_demonstrations(tmp_path):

@@ -98,8 +98,9 @@ def measures_of(
 
 def forget() -> None:
     """Drop what was kept of clouds that were measured."""
-    for kept in (measures_of, held_points, shares_of_hand):
-        kept.cache_clear()
+    measures_of.cache_clear()
+    held_points.cache_clear()
+    shares_of_hand.cache_clear()
 
 
 def contact_gap(

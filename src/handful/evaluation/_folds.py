@@ -13,7 +13,16 @@ from handful.evaluation._storage import read_answers, write_answers
 from handful.learning import RunFolder, StepReport, TrainingJob, recipe_for, train_jobs
 
 ANSWERS = "answers.json"
-FOLDS = "folds"
+
+
+def fold_folder(folder: Path, number: int) -> Path:
+    """The run of a fold's models, in the folder of an evaluation."""
+    return folder / "folds" / f"{number:02d}"
+
+
+def answers_file(folder: Path, number: int) -> Path:
+    """The answers of a fold's models."""
+    return fold_folder(folder, number) / ANSWERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +67,7 @@ def folds_of(demos: DemoSet, count: int | None, folder: Path) -> list[Fold]:
                 number,
                 tuple(sorted(out)),
                 replace(demos, demonstrations=kept),
-                folder / FOLDS / f"{number:02d}",
+                fold_folder(folder, number),
             )
         )
     return found
@@ -97,7 +106,13 @@ def evaluate(
             recipe = recipe_for(
                 fold.demos, name, colors_matter=colors_matter, steps=steps, seed=seed
             )
-            if not RunFolder(fold.folder).holds(fold.demos, recipe):
+            run = RunFolder(fold.folder)
+            if not run.holds(fold.demos, recipe):
+                if run.model(name).exists():
+                    raise OptionError(
+                        f"{folder}: holds an evaluation with other demonstrations or options: give "
+                        "the same ones, or name another folder."
+                    )
                 (fold.folder / ANSWERS).unlink(missing_ok=True)
                 jobs.append(TrainingJob(fold.demos, recipe, fold.folder))
                 owner.append(fold)

@@ -29,6 +29,7 @@ from handful.bench.report import (
 from handful.demos import DemoSet, load_demos
 from handful.errors import FileFormatError, HandfulError
 from handful.evaluation._answers import NEAR, TURNED, Answer
+from handful.evaluation._folds import answers_file
 from handful.evaluation._found_again import OWN
 from handful.evaluation._storage import read_answers
 from handful.evaluation._summary import StepSummary, advice, summaries_of
@@ -94,9 +95,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     steps = fields.any("steps")
     fields.done()
     answers = [
-        answer
-        for file in sorted((folder / "folds").glob("*/answers.json"))
-        for answer in read_answers(file)
+        answer for number in range(folds) for answer in read_answers(answers_file(folder, number))
     ]
     kept = steps if isinstance(steps, int) else None
     return Evaluation(demos, count, folds, kept, command, tuple(answers))
