@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -47,10 +46,11 @@ def tell_report(report: CheckReport, quiet: bool = False) -> None:
 class _ChecksDemos(TyperGroup):
     """`handful check FOLDER` means `handful check demos FOLDER`."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # click's, or typer's copy of it
         if args and args[0] not in self.commands and not args[0].startswith("-"):
             args = [DEFAULT, *args]
-        return super().parse_args(ctx, args)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
 
 DEFAULT = "demos"

@@ -61,7 +61,7 @@ LIMITS = {
     # Things are let go some centimetres above a bin, but not two hands above it.
     Check.HELD: Limit(0.03, 0.2, "m"),
     # Share that was not seen in the scene. One camera sees about half of a thing.
-    Check.TAKEN: Limit(0.6, 0.75, "share"),
+    Check.TAKEN: Limit(0.55, 0.7, "share"),
     # Degrees. Calibrations are off by less; ramps are less steep.
     Check.LEVEL: Limit(8.0, 20.0, "degrees"),
     # Share of the hand's surface.
