@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from typer.core import TyperGroup
 
+from handful.apps._options import FAILED
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import DemoError
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 console = Console(emoji=False)
 
-WRONG = 1
-"""Exit status when demonstrations should not be trained on."""
+Force = Annotated[
+    bool, typer.Option("--force", help="Go on even if `handful check` finds something wrong.")
+]
 
 
 def tell_report(report: CheckReport, quiet: bool = False) -> None:
@@ -104,7 +106,7 @@ def check(
         write_picture(picture_of_check(loaded, report), target)
     console.print(escape(f"Picture: {target}"), soft_wrap=True)
     if report.wrong:
-        raise typer.Exit(WRONG)
+        raise typer.Exit(FAILED)
 
 
 @check_app.command("camera")
@@ -172,7 +174,7 @@ def camera(
             write_picture(picture_of_camera(seen, found, shown), picture)
         console.print(escape(f"Picture: {picture}"), soft_wrap=True)
     if found.is_off or not found.found:
-        raise typer.Exit(WRONG)
+        raise typer.Exit(FAILED)
 
 
 def check_before_training(demos: DemoSet, folder: Path, force: bool) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import handful
+from handful._names import printable
 from handful.apps import (
     bench_commands,
     check_commands,
@@ -35,6 +36,7 @@ from handful.apps._demo_sets import (
     describe,
     save_and_describe,
 )
+from handful.apps._options import FAILED, INTERRUPTED, WRONG_USE, Seed
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import HandfulError
 
@@ -61,8 +63,6 @@ demos_commands.register(app)
 
 console = Console(emoji=False)
 problems = Console(stderr=True, emoji=False)
-
-INTERRUPTED = 130
 
 Scale = Annotated[
     float, typer.Option(help="Multiplies all positions; 0.001 for recordings in millimetres.")
@@ -99,7 +99,7 @@ def options(
 def sample(
     out: OutFolder,
     demos: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 10,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
     rgbd: Annotated[
         bool,
@@ -207,7 +207,9 @@ def show(
     out: Annotated[
         Path | None, typer.Option(help="The picture to write; demos.png in the folder if left out.")
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Draw this many demonstrations at most.")] = 10,
+    most: Annotated[
+        int, typer.Option(min=1, max=1000, help="Draw this many demonstrations at most.")
+    ] = 10,
 ) -> None:
     """Check a demonstration folder and draw its scenes, grasps and target poses.
 
@@ -232,7 +234,7 @@ def _draw(demos: DemoSet, picture: Path, most: int) -> None:
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C, under a name that no library on the way catches and keeps to itself."""
+    """Ctrl-C or SIGTERM, under a name that no library on the way catches and keeps to itself."""
 
 
 def _interrupt(*_: object) -> None:
@@ -240,18 +242,23 @@ def _interrupt(*_: object) -> None:
 
 
 def main() -> None:
-    """Run the command line; a `HandfulError` is one sentence, not a traceback."""
+    """Run the command line; a `HandfulError` is one sentence, not a traceback.
+
+    The exit status says how it ended: `apps/_options.py`.
+    """
     signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path need not be text
     try:
         app()
     except HandfulError as error:
-        problems.print(f"[bold red]error:[/bold red] {escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
+        told = printable(str(error))
+        problems.print(f"[bold red]error:[/bold red] {escape(told)}", soft_wrap=True)
+        sys.exit(WRONG_USE if isinstance(error, OptionError) else FAILED)
     except _Interrupted:
         problems.print("interrupted: nothing was left half-written.")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(FAILED)

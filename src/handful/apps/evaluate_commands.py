@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful.apps._options import Seed, TrainingSteps
 from handful.apps._progress import told_progress
-from handful.apps.check_commands import check_before_training
+from handful.apps.check_commands import Force, check_before_training
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ def evaluate(
         int | None,
         typer.Option(min=2, help="Parts that are left out in turn.", show_default="leave one out"),
     ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(min=1, help="Optimiser steps, instead of the recipe's: fewer, a quick look."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same answers.")] = 0,
+    steps: TrainingSteps = None,
+    seed: Seed = 0,
     colors_matter: Annotated[
         bool, typer.Option("--colors-matter", help="As for `handful train`.")
     ] = False,
@@ -53,9 +51,7 @@ def evaluate(
         typer.Option(min=1, max=256, help="Trainings at once.", show_default="all cores"),
     ] = None,
     pictures: Annotated[bool, typer.Option(help="Draw the worst answers.")] = True,
-    force: Annotated[
-        bool, typer.Option("--force", help="Go on even if `handful check` finds something wrong.")
-    ] = False,
+    force: Force = False,
 ) -> None:
     """Judge a set by itself: each demonstration is left out once and must be found by the others.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +15,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful._checks import MAX_POSES
 from handful._files import atomic_write_text
+from handful.apps._options import NOTHING_FOUND, Seed, TrainingSteps, processes_of_torchrun
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.apps._progress import told_progress
-from handful.apps.check_commands import check_before_training
+from handful.apps.check_commands import Force, check_before_training
 from handful.apps.evaluate_commands import tell_found_again
 from handful.errors import OptionError
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from handful.policy import Predictor, RankedPoses
 
 console = Console(emoji=False)
-
-NOTHING_FOUND = 3
-"""Exit status of `handful infer` when no target was found."""
 
 
 def register(app: typer.Typer) -> None:
@@ -59,10 +57,8 @@ def train(
             help="Only objects of the demonstrated colours are meant. Else any colour may come.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Optimiser steps, instead of the preset's.")
-    ] = None,
+    seed: Seed = 0,
+    steps: TrainingSteps = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")
     ] = False,
@@ -73,9 +69,7 @@ def train(
         int | None,
         typer.Option(min=1, max=256, help="Steps trained at once.", show_default="all cores"),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Train even if `handful check` finds something wrong.")
-    ] = False,
+    force: Force = False,
 ) -> None:
     """Train one model for each step of the demonstrated task, steps side by side.
 
@@ -116,15 +110,16 @@ def train(
         )
         if not first:
             return
-        RunFolder(out).note(
-            demonstrations={"folder": str(demos), "count": len(loaded)},
-            options={
+        RunFolder(out).note_training(
+            demos,
+            len(loaded),
+            shlex.join(["handful", *sys.argv[1:]]),
+            {
                 "preset": preset,
                 "descriptor": descriptor,
                 "colors_matter": colors_matter,
                 "seed": seed,
             },
-            command=shlex.join(["handful", *sys.argv[1:]]),
         )
     for name in names:
         _tell_separation(RunFolder(out), name, len(loaded))
@@ -135,8 +130,8 @@ def train(
 
 def _tell_separation(run: RunFolder, step: str, count: int) -> None:
     """Say where objects could not be told from their scenes, and what helps."""
-    separated = run.trained(step).get("separated")
-    if isinstance(separated, int) and separated < count:
+    separated = run.trained(step).separated
+    if separated is not None and separated < count:
         console.print(
             escape(
                 f"Step {step!r}: in {count - separated} of {count} demonstrations the object "
@@ -165,7 +160,7 @@ def train_with_progress(
     from handful.learning import train_in_folder, train_side_by_side
 
     with _training_bars([recipe.step.name for recipe in recipes], shown) as report:
-        if _processes() > 1:
+        if processes_of_torchrun() > 1:
             for recipe in recipes:
                 train_in_folder(
                     demos,
@@ -239,8 +234,8 @@ def infer(
             show_default="the demonstrations' own",
         ),
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, max=100_000, help="Poses at most.")] = 100,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same poses.")] = 0,
+    n: Annotated[int, typer.Option("-n", min=1, max=MAX_POSES, help="Poses at most.")] = 100,
+    seed: Seed = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write all poses to this file.")
     ] = None,
@@ -387,18 +382,17 @@ def _types(descriptor: str) -> list[int]:
 @contextmanager
 def _process_group() -> Iterator[bool]:
     """Join the other processes when `torchrun` started this one; yields whether it is the first."""
-    if _processes() == 1:
+    if processes_of_torchrun() == 1:
         yield True
         return
     from torch import distributed
 
-    distributed.init_process_group("gloo")
+    try:
+        distributed.init_process_group("gloo")
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"the processes of torchrun do not find each other: {reason}") from error
     try:
         yield distributed.get_rank() == 0
     finally:
         distributed.destroy_process_group()
-
-
-def _processes() -> int:
-    """How many processes `torchrun` started to train together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))

@@ -23,6 +23,7 @@ from ._hands import HANDS as HANDS
 from ._hands import gripper_named as gripper_named
 from ._poses import numbers_from_json as numbers_from_json
 from ._poses import pose_from_json as pose_from_json
+from ._task import MAX_STEPS as MAX_STEPS
 from ._task import Action as Action
 from ._task import Task as Task
 from ._task import TaskStep as TaskStep

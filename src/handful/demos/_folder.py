@@ -22,9 +22,9 @@ from handful.demos._gripper_json import (
     gripper_from_json_1,
     gripper_to_json,
 )
-from handful.demos._poses import pose_from_json
-from handful.demos._task import Action
-from handful.demos._types import Demonstration, DemoSet, Step
+from handful.demos._poses import poses_from_json
+from handful.demos._task import MAX_STEPS, Action
+from handful.demos._types import MAX_DEMOS, MAX_TARGETS, Demonstration, DemoSet, Step
 from handful.errors import DemoError, errors_at, unknown_name_message
 
 MANIFEST = "demos.json"
@@ -59,7 +59,7 @@ def load_demos(folder: str | Path) -> DemoSet:
     clouds = CloudFolder(manifest.parent)
     demonstrations = tuple(
         _read_demonstration(value, address, clouds, version)
-        for address, value in fields.items("demonstrations")
+        for address, value in fields.items("demonstrations", most=MAX_DEMOS)
     )
     fields.done()
     with errors_at(manifest):
@@ -122,7 +122,10 @@ def _read_demonstration(
 ) -> Demonstration:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
-    steps = tuple(_read_step(step, where, clouds, version) for where, step in fields.items("steps"))
+    steps = tuple(
+        _read_step(step, where, clouds, version)
+        for where, step in fields.items("steps", most=MAX_STEPS)
+    )
     fields.done()
     with errors_at(address):
         return Demonstration(name, steps)
@@ -134,7 +137,7 @@ def _read_step(value: Any, address: str, clouds: CloudFolder, version: int) -> S
     action = _read_action(fields, name, version)
     scene = _read_member(fields, "scene", clouds)
     grasp = _read_member(fields, "grasp", clouds) if fields.has("grasp") else None
-    targets = [pose_from_json(pose, where) for where, pose in fields.items("targets")]
+    targets = poses_from_json(fields.items("targets", most=MAX_TARGETS))
     fields.done()
     with errors_at(address):
         return Step(name, action, scene, targets, grasp)

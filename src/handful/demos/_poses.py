@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,8 @@ def pose_matrix(
     Raises:
         DemoError: The numbers are not a pose.
     """
-    xyz = numbers_from_json(position, (3,), f"{address}: position")
-    quat = numbers_from_json(quaternion, (4,), f"{address}: {order}")
-    length = float(np.linalg.norm(quat))
-    if abs(length - 1.0) > UNIT_TOLERANCE:
-        raise DemoError(
-            f"{address}: {order} {quat.tolist()} has length {length:.4g}: need 1. "
-            "Four numbers in the order of the field's name."
-        )
-    wxyz = (quat / length)[list(QUATERNION_ORDERS[order])]
-    return poses_from_wxyz_xyz(torch.from_numpy(np.concatenate([wxyz, xyz]))).numpy()
+    row = _wxyz_xyz(position, quaternion, order, address)
+    return poses_from_wxyz_xyz(torch.from_numpy(row)).numpy()
 
 
 def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
@@ -54,19 +47,49 @@ def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
     The rotation is one of `quat_wxyz`, `quat_xyzw`, `rotvec_rad` (axis times angle, radians) and
     `rpy_deg` (roll, pitch and yaw about the fixed axes x, y and z, degrees).
     """
-    if isinstance(value, list):
-        return numbers_from_json(value, (4, 4), address)
-    fields = Fields(value, address, DemoError)
-    position = fields.any("position")
-    kind = fields.choose(ROTATIONS)
-    rotation = fields.any(kind)
-    fields.done()
-    if kind in QUATERNION_ORDERS:
-        return pose_matrix(position, rotation, kind, address)
-    pose = np.eye(4)
-    pose[:3, 3] = numbers_from_json(position, (3,), f"{address}: position")
-    pose[:3, :3] = _rotation_of_angles(rotation, kind, f"{address}: {kind}")
-    return pose
+    return poses_from_json([(address, value)])[0]
+
+
+def poses_from_json(items: Sequence[tuple[str, Any]]) -> Float[np.ndarray, "poses 4 4"]:
+    """Poses from JSON, each as for `pose_from_json`; those with quaternions are turned together.
+
+    Args:
+        items: Each with its address.
+    """
+    poses = np.zeros((len(items), 4, 4))
+    turned: dict[int, Float[np.ndarray, "7"]] = {}
+    for index, (address, value) in enumerate(items):
+        if isinstance(value, list):
+            poses[index] = numbers_from_json(value, (4, 4), address)
+            continue
+        fields = Fields(value, address, DemoError)
+        position = fields.any("position")
+        kind = fields.choose(ROTATIONS)
+        rotation = fields.any(kind)
+        fields.done()
+        if kind in QUATERNION_ORDERS:
+            turned[index] = _wxyz_xyz(position, rotation, kind, address)
+        else:
+            poses[index] = np.eye(4)
+            poses[index, :3, 3] = numbers_from_json(position, (3,), f"{address}: position")
+            poses[index, :3, :3] = _rotation_of_angles(rotation, kind, f"{address}: {kind}")
+    if turned:
+        rows = torch.from_numpy(np.stack(list(turned.values())))
+        poses[list(turned)] = poses_from_wxyz_xyz(rows).numpy()
+    return poses
+
+
+def _wxyz_xyz(position: Any, quaternion: Any, order: str, address: str) -> Float[np.ndarray, "7"]:
+    """Quaternion, of length one and in the order wxyz, and position."""
+    xyz = numbers_from_json(position, (3,), f"{address}: position")
+    quat = numbers_from_json(quaternion, (4,), f"{address}: {order}")
+    length = float(np.linalg.norm(quat))
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise DemoError(
+            f"{address}: {order} {quat.tolist()} has length {length:.4g}: need 1. "
+            "Four numbers in the order of the field's name."
+        )
+    return np.concatenate([(quat / length)[list(QUATERNION_ORDERS[order])], xyz])
 
 
 def _rotation_of_angles(value: Any, kind: str, address: str) -> Float[np.ndarray, "3 3"]:
