@@ -33,6 +33,8 @@ def test_version_and_help_answer_without_loading_torch():
         "sample",
         "train",
         "infer",
+        "evaluate",
+        "check camera",
         "show",
         "demo",
         "bench",

@@ -20,8 +20,10 @@ import handful
 from handful._names import printable
 from handful.apps import (
     bench_commands,
+    check_commands,
     demo_commands,
     demos_commands,
+    evaluate_commands,
     import_commands,
     learn_commands,
     sim_commands,
@@ -36,7 +38,7 @@ from handful.apps._demo_sets import (
 )
 from handful.apps._options import FAILED, INTERRUPTED, WRONG_USE, Seed
 from handful.apps._pictures import check_picture_name, write_picture
-from handful.errors import HandfulError, OptionError
+from handful.errors import HandfulError
 
 if TYPE_CHECKING:
     from handful.demos import DemoSet
@@ -51,6 +53,8 @@ app = typer.Typer(
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn recordings into demonstrations.")
 learn_commands.register(app)
+check_commands.register(app)
+evaluate_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)

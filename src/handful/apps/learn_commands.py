@@ -20,6 +20,8 @@ from handful._files import atomic_write_text
 from handful.apps._options import NOTHING_FOUND, Seed, TrainingSteps, processes_of_torchrun
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.apps._progress import told_progress
+from handful.apps.check_commands import Force, check_before_training
+from handful.apps.evaluate_commands import tell_found_again
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ def train(
         int | None,
         typer.Option(min=1, max=256, help="Steps trained at once.", show_default="all cores"),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Train one model for each step of the demonstrated task, steps side by side.
 
@@ -86,6 +89,7 @@ def train(
     types = _types(descriptor)
     loaded = load_demos(demos)
     names = loaded.task.names if step is None else (loaded.task.step(step).name,)
+    check_before_training(loaded, demos, force)
     if preset == "paper":
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
     recipes = [
@@ -119,6 +123,7 @@ def train(
         )
     for name in names:
         _tell_separation(RunFolder(out), name, len(loaded))
+    tell_found_again(out, loaded, names, seed)
     look = shlex.join(["handful", "infer", str(out), "SCENE.ply", "--step", names[0]])
     console.print(escape(f"Trained: {out}. Use it: {look}"), soft_wrap=True)
 
