@@ -18,7 +18,13 @@ from rich.console import Console
 from rich.markup import escape
 
 import handful
-from handful.apps import bench_commands, demo_commands, learn_commands, sim_commands
+from handful.apps import (
+    bench_commands,
+    demo_commands,
+    infer_commands,
+    learn_commands,
+    sim_commands,
+)
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import HandfulError, OptionError
 
@@ -35,6 +41,7 @@ app = typer.Typer(
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
 learn_commands.register(app)
+infer_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)

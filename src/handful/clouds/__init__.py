@@ -4,6 +4,8 @@ from ._cloud import Box as Box
 from ._cloud import PointCloud as PointCloud
 from ._cloud import concatenate as concatenate
 from ._frame import principal_frame as principal_frame
+from ._likeness import CloudLike as CloudLike
+from ._likeness import as_cloud as as_cloud
 from ._neighbours import Edges as Edges
 from ._neighbours import NeighbourIndex as NeighbourIndex
 from ._neighbours import radius_graph as radius_graph

@@ -1,5 +1,6 @@
 """What any robot needs: predictors, pose selection, collisions of clouds, and running a task."""
 
+from ._answer import answer_to_track as answer_to_track
 from ._collision import SceneSurface as SceneSurface
 from ._confidence import LEAST_CONFIDENCE as LEAST_CONFIDENCE
 from ._confidence import SURE_ENOUGH as SURE_ENOUGH

@@ -59,6 +59,7 @@ class PoseSelection:
             is too far from it to matter. None for everywhere.
         least_confidence: Poses of lower confidence are never chosen.
         outlook: On the next step; None if there is nothing to look ahead to.
+        at_once: Ask for all `samples` poses at once, and not for the `FIRST` before them.
 
     A `Predictor` encodes the clouds once, however often it is asked.
 
@@ -69,6 +70,7 @@ class PoseSelection:
         skipped: How many poses were found infeasible before that one, by reason.
         seconds: Time that the predictor took.
         looked_ahead: What the outlook brought; None if there is none, or nothing was feasible.
+        refusal: The error with which the predictor last refused to answer, if it did.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class PoseSelection:
         workspace: Box | None = None,
         least_confidence: float = LEAST_CONFIDENCE,
         outlook: Outlook | None = None,
+        at_once: bool = False,
     ) -> None:
         self._predictor, self._scene, self._grasp = predictor, scene, grasp
         self._workspace = workspace
@@ -90,13 +93,13 @@ class PoseSelection:
         self._gripper, self._feasible = gripper, feasible
         self._samples, self._seed = samples, seed
         self._least, self._outlook = least_confidence, outlook
-        self._refusal = ""
+        self.refusal: HandfulError | None = None
         self.skipped: Counter[str] = Counter()
         self.seconds = 0.0
         self.proposed = RankedPoses.nothing(gripper)
         self.chosen: int | None = None
         self.looked_ahead: LookedAhead | None = None
-        self._choose()
+        self._choose(at_once)
 
     @property
     def T_scene_gripper(self) -> Float[np.ndarray, "4 4"] | None:
@@ -107,7 +110,7 @@ class PoseSelection:
     def why_none(self) -> str:
         """Why no pose was chosen, for people."""
         if not len(self.proposed):
-            return self._refusal or "the predictor proposed nothing"
+            return str(self.refusal or "the predictor proposed nothing")
         sure = int((self.proposed.confidence >= self._least).sum())
         which = f"none of {sure} poses"
         if sure < len(self.proposed):
@@ -115,8 +118,8 @@ class PoseSelection:
         most = ", ".join(f"{reason} ({times})" for reason, times in self.skipped.most_common(2))
         return f"{which}: {most}" if most else which
 
-    def _choose(self) -> None:
-        if self._samples > FIRST:
+    def _choose(self, at_once: bool) -> None:
+        if self._samples > FIRST and not at_once:
             self._try_first()
         good, enough = np.zeros(0, dtype=np.int64), max(SURE_ENOUGH, self._least)
         for attempt in range(ATTEMPTS):
@@ -162,7 +165,7 @@ class PoseSelection:
         try:
             answer = question()
         except HandfulError as error:
-            self._refusal = str(error)
+            self.refusal = error
             answer = RankedPoses.nothing(self._gripper)
         self.seconds += time.perf_counter() - start
         check_same_contact(answer.gripper, self._gripper)
