@@ -23,6 +23,7 @@ from handful.apps import (
     demo_commands,
     infer_commands,
     learn_commands,
+    serve_commands,
     sim_commands,
 )
 from handful.apps._pictures import check_picture_name, write_picture
@@ -41,6 +42,7 @@ app = typer.Typer(
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
 learn_commands.register(app)
+serve_commands.register(app)
 infer_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)

@@ -14,6 +14,8 @@ from ._rgbd import Intrinsics as Intrinsics
 from ._rgbd import RgbdView as RgbdView
 from ._rgbd import cloud_from_rgbd as cloud_from_rgbd
 from ._voxels import voxel_filter as voxel_filter
+from .files import array_from_bytes as array_from_bytes
+from .files import cloud_from_bytes as cloud_from_bytes
 from .files import read_arrays as read_arrays
 from .files import read_cloud as read_cloud
 from .files import write_cloud as write_cloud

@@ -6,10 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from jaxtyping import Float
 
 from handful.answers import AnsweredPose, PoseAnswer, Tracking
 from handful.clouds import PointCloud
-from handful.policy._confidence import SURE_ENOUGH
+from handful.geometry import check_pose
+from handful.policy._confidence import SURE_ENOUGH, check_least_confidence
 from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._motion import PRE_DISTANCE
 from handful.policy._ranked import RankedPoses
@@ -34,11 +37,19 @@ def answer_for(
     pre_distance: float = PRE_DISTANCE,
     frame: str = "scene",
     stamp: float | None = None,
+    beside: bool = True,
 ) -> PoseAnswer:
     """See `Predictor.answer`."""
     start = time.perf_counter()
+    check_least_confidence(least_confidence)
     judge = _Judge(predictor, scene, grasp, limits)
     workspace = None if limits is None else limits.workspace
+    if not beside:
+        ranked = predictor.look(scene, grasp, workspace).sample(n, seed)
+        return _answered(
+            predictor, ranked, judge, scene, least_confidence=least_confidence,
+            pre_distance=pre_distance, frame=frame, stamp=stamp, start=start,
+        )  # fmt: skip
     selection = PoseSelection(
         predictor, predictor.gripper, scene, grasp, judge, n, seed, workspace, least_confidence,
         at_once=True,
@@ -48,13 +59,13 @@ def answer_for(
     kept = list(range(min(n, len(selection.proposed))))
     if selection.chosen is not None and selection.chosen not in kept:
         kept = [selection.chosen, *kept[: n - 1]]
-    return answered(
+    return _answered(
         predictor, selection.proposed.chosen(kept), judge, scene, least_confidence=least_confidence,
         pre_distance=pre_distance, frame=frame, stamp=stamp, start=start,
     )  # fmt: skip
 
 
-def answered(
+def _answered(
     predictor: Predictor,
     ranked: RankedPoses,
     judge: _Judge,
@@ -160,6 +171,42 @@ class _Judge:
         return self._known[mark]
 
 
+def rated_answer(
+    predictor: Predictor,
+    T_scene_gripper: Float[np.ndarray, "poses 4 4"],
+    scene: PointCloud,
+    grasp: PointCloud | None = None,
+    *,
+    limits: Limits | None = None,
+    least_confidence: float = SURE_ENOUGH,
+    pre_distance: float = PRE_DISTANCE,
+    frame: str = "scene",
+    stamp: float | None = None,
+) -> PoseAnswer:
+    """Poses from elsewhere, rated by the model and judged as those of `Predictor.answer`.
+
+    Args:
+        predictor: That rates them.
+        T_scene_gripper: The poses.
+        scene: Scene cloud.
+        grasp: As for `Predictor.answer`.
+        limits: The user's.
+        least_confidence: Poses of lower confidence are not chosen.
+        pre_distance: Between a pose and its pre-pose and retreat pose, metres.
+        frame: Name of the scene's frame.
+        stamp: When the scene was observed.
+    """
+    start = time.perf_counter()
+    check_pose(torch.from_numpy(T_scene_gripper), name="poses")
+    workspace = None if limits is None else limits.workspace
+    rated = predictor.look(scene, grasp, workspace).rate(T_scene_gripper)
+    judge = _Judge(predictor, scene, grasp, limits)
+    return _answered(
+        predictor, rated, judge, scene, least_confidence=least_confidence,
+        pre_distance=pre_distance, frame=frame, stamp=stamp, start=start,
+    )  # fmt: skip
+
+
 def answer_to_track(
     predictor: Predictor,
     scene: PointCloud,
@@ -187,7 +234,7 @@ def answer_to_track(
     """
     start = time.perf_counter() - tracked.seconds
     judge = _Judge(predictor, scene, grasp, limits)
-    return answered(
+    return _answered(
         predictor, tracked, judge, scene, least_confidence=least_confidence,
         pre_distance=pre_distance, frame=frame, stamp=stamp, start=start,
     )  # fmt: skip

@@ -123,6 +123,7 @@ class Predictor:
         pre_distance: float = PRE_DISTANCE,
         frame: str = "scene",
         stamp: float | None = None,
+        beside: bool = True,
     ) -> PoseAnswer:
         """Poses for a robot: judged, feasible ones first, with approach, retreat and finger widths.
 
@@ -141,13 +142,14 @@ class Predictor:
             pre_distance: Between a pose and its pre-pose and retreat pose, metres.
             frame: Name of the scene's frame, for the answer.
             stamp: When the scene was observed, seconds since 1970, for the answer.
+            beside: Where no pose that is sure enough is feasible, look beside the good ones.
         """
         from handful.policy._answer import answer_for  # which selects poses of predictors
 
         seen, held = self._clouds(scene, grasp)
         return answer_for(
             self, seen, held, limits=limits, n=n, seed=seed, least_confidence=least_confidence,
-            pre_distance=pre_distance, frame=frame, stamp=stamp,
+            pre_distance=pre_distance, frame=frame, stamp=stamp, beside=beside,
         )  # fmt: skip
 
     def sample(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from handful.clouds import as_cloud
 from handful.demos import Task, TaskStep
 from handful.errors import OptionError
-from handful.policy._confidence import LEAST_CONFIDENCE
+from handful.policy._confidence import LEAST_CONFIDENCE, check_least_confidence
 from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._interfaces import LookingRobot, PosePredictor, Robot
 from handful.policy._lookahead import LookAhead, Outlook
@@ -101,16 +100,6 @@ def _check_kinds(robot: object, task: object, predictors: object) -> None:
             f"predictors is of type {type(predictors).__name__}: need a mapping of names of steps "
             "to predictors."
         )
-
-
-def check_least_confidence(value: float) -> None:
-    """Refuse what is no confidence.
-
-    Raises:
-        OptionError: It is not between 0 and 1.
-    """
-    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
-        raise OptionError(f"least confidence is {value}: need 0 (execute whatever is best) to 1.")
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,20 @@ def read_arrays(
             raise source.error(f"the zip archive is damaged: {quoted(str(error))}.") from error
 
 
+def array_from_bytes(content: bytes, name: str) -> Shaped[np.ndarray, "..."]:
+    """The array of an NPY file; objects are refused, and memory follows the content's size.
+
+    Args:
+        content: All bytes of the file.
+        name: Its name, for messages.
+    """
+    source = Source(name, io.BytesIO(content), len(content), MAX_ARRAY_BYTES)
+    header = _read_array_header(source, source.file.read, "the array")
+    data = source.take(header.size, "the array")
+    numbers = np.frombuffer(data, header.dtype)
+    return numbers.reshape(header.shape, order="F" if header.is_fortran else "C")
+
+
 def _read_all(
     source: Source, archive: zipfile.ZipFile, prefixes: tuple[str, ...]
 ) -> dict[str, Shaped[np.ndarray, "..."]]:
