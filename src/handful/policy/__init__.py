@@ -32,6 +32,8 @@ from ._records import Look as Look
 from ._records import StepFailure as StepFailure
 from ._records import StepRecord as StepRecord
 from ._records import Watcher as Watcher
+from ._remote import RemotePredictor as RemotePredictor
+from ._remote import remote_task as remote_task
 from ._run import LOOKS as LOOKS
 from ._run import SAMPLES as SAMPLES
 from ._run import run_task as run_task

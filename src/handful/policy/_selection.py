@@ -11,8 +11,9 @@ from jaxtyping import Float, Int
 
 from handful.clouds import Box, PointCloud
 from handful.demos import Gripper
-from handful.errors import HandfulError, OptionError
+from handful.errors import HandfulError
 from handful.policy._confidence import LEAST_CONFIDENCE, SURE_ENOUGH
+from handful.policy._contact import check_same_contact
 from handful.policy._interfaces import PosePredictor, RatingPredictor
 from handful.policy._lookahead import LookedAhead, Outlook, Prospect
 from handful.policy._perturb import perturbed
@@ -30,8 +31,6 @@ ATTEMPTS = 3
 PERTURBED, PERTURBATIONS = 8, 256
 """How many of the best poses are perturbed, and how many poses are made of them."""
 _SEEDS_APART = 1_000_003
-SAME_PLACE, SAME_ANGLE = 0.01, 0.1
-"""Contact frames of one gripper, described twice, differ at most by this: metres, radians."""
 
 
 class PoseSelection:
@@ -219,20 +218,3 @@ class PoseSelection:
     def _enough(self, answer: RankedPoses) -> float:
         """The confidence of good poses, from the best of an answer."""
         return max(self._least, min(SURE_ENOUGH, GOOD * float(answer.confidence[0])))
-
-
-def check_same_contact(predicted: Gripper, used: Gripper) -> None:
-    """Refuse poses of one gripper for another one whose contact frame is elsewhere.
-
-    Raises:
-        OptionError: The two contact frames differ.
-    """
-    apart = np.linalg.inv(predicted.T_gripper_contact) @ used.T_gripper_contact
-    distance = float(np.linalg.norm(apart[:3, 3]))
-    angle = float(np.arccos(np.clip((np.trace(apart[:3, :3]) - 1.0) / 2.0, -1.0, 1.0)))
-    if distance > SAME_PLACE or angle > SAME_ANGLE:
-        raise OptionError(
-            f"the predictor's poses are of a gripper whose contact frame is {1000 * distance:.0f} "
-            f"mm and {np.rad2deg(angle):.0f} degrees from that of the robot's gripper: use "
-            "predictor.for_gripper(robot.gripper)."
-        )
