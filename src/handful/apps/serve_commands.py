@@ -80,7 +80,13 @@ def serve(
 
     Example: `handful serve runs/mug --workspace -0.3 -0.3 0 0.3 0.3 0.4 --approach 0 0 -1 1.0`
     """
-    from handful.apps.service import ServiceConfig
+    try:
+        from handful.apps.service import LocalPool, RayPool, ServiceConfig
+        from handful.apps.service import serve as serve_until_told
+    except ImportError as error:
+        raise OptionError(
+            f"{error.name} is not installed: `pip install 'handful[serve]'`."
+        ) from error
 
     config = ServiceConfig(
         run=str(run),
@@ -101,15 +107,8 @@ def serve(
         table=table,
         least_confidence=least_confidence,
     )
-    _serve(config, ray)
+    serve_until_told(config, _tell, RayPool if ray else LocalPool)
     console.print("Stopped.")
-
-
-def _serve(config: object, ray: bool) -> None:
-    from handful.apps.service import LocalPool, ServiceConfig, serve
-
-    assert isinstance(config, ServiceConfig)
-    serve(config, _tell, LocalPool)
 
 
 def _tell(address: str) -> None:

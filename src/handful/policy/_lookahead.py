@@ -8,7 +8,8 @@ were the next step's turn.
 
 Mostly several candidates take the same thing. Where that thing should go does not depend on where
 it is held (the paper's right equivariance), so a `Predictor`, here or at a service, is asked once
-for each thing: its answer, as motions of the thing, holds for every grasp of it. Others are asked for each grasp.
+for each thing: its answer, as motions of the thing, holds for every grasp of it. Others are asked
+for each grasp.
 """
 
 from __future__ import annotations
