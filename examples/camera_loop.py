@@ -48,9 +48,8 @@ def main() -> None:
                 print(f"{number}: skipped: {error}")
                 continue
             best = answer.best
-            said = (
-                answer.reason if best is None else f"go to {best.T_scene_gripper[:3, 3].round(3)}"
-            )
+            where = None if best is None else best.T_scene_gripper[:3, 3].round(3)
+            said = answer.reason if where is None else f"go to {where}"
             print(f"{number}: {1000 * (time.time() - began):.0f} ms: {said}", flush=True)
             time.sleep(max(began + 1.0 / options.rate - time.time(), 0.0))
 

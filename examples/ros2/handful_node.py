@@ -7,8 +7,8 @@ Subscribes to `scene` (sensor_msgs/PointCloud2, robot left out, z up) and, for s
 in the gripper, to `grasp` (the same, gripper frame). The newest scene is asked about whenever the
 last answer has come. Publishes `poses` (PoseArray, feasible ones, the best first), and for the pose
 to execute `pre_grasp`, `grasp_pose` and `retreat` (PoseStamped) and, if MoveIt is installed,
-`grasp_plan` (moveit_msgs/Grasp). Where there is no pose to execute, nothing but `poses` is published
-and the reason is logged.
+`grasp_plan` (moveit_msgs/Grasp). Where there is no pose to execute, only `poses` is published, and
+the reason is logged.
 
 This node was checked by a linter and not run with ROS 2: nobody had one here. The conversions that
 it makes are in `handful_messages.py`, and are tested with the message types of `rosbags`.
