@@ -64,10 +64,6 @@ def serve(
     approach: Approach = None,
     table: Table = None,
     least_confidence: LeastConfidence = SURE_ENOUGH,
-    ray: Annotated[
-        bool,
-        typer.Option("--ray", help="Workers are replicas on a Ray cluster, not on this machine."),
-    ] = False,
 ) -> None:
     """Answer over HTTP where the gripper should go; docs/robot.md.
 
@@ -81,7 +77,7 @@ def serve(
     Example: `handful serve runs/mug --workspace -0.3 -0.3 0 0.3 0.3 0.4 --approach 0 0 -1 1.0`
     """
     try:
-        from handful.apps.service import LocalPool, RayPool, ServiceConfig
+        from handful.apps.service import ServiceConfig
         from handful.apps.service import serve as serve_until_told
     except ImportError as error:
         raise OptionError(
@@ -107,7 +103,7 @@ def serve(
         table=table,
         least_confidence=least_confidence,
     )
-    serve_until_told(config, _tell, RayPool if ray else LocalPool)
+    serve_until_told(config, _tell)
     console.print("Stopped.")
 
 
