@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fastapi import File, Form, HTTPException, UploadFile
+from starlette.datastructures import UploadFile as Upload  # what FastAPI really gives
 
 from handful.apps.service._jobs import Uploads
 
@@ -43,7 +44,7 @@ class Observation:
 
     scene: Uploads
     grasp: Uploads
-    files: tuple[UploadFile, ...]
+    files: tuple[Upload, ...]
     workspace: list[float] | None
     frame: str
     stamp: float | None
@@ -130,7 +131,7 @@ async def observation(
 ) -> Observation:
     """What was sent, in order."""
     parts = []
-    files: list[UploadFile] = []
+    files: list[Upload] = []
     for cloud, depth, color, cameras in (
         (scene, scene_depth or [], scene_color or [], scene_cameras),
         (grasp, grasp_depth or [], grasp_color or [], grasp_cameras),
@@ -145,7 +146,7 @@ async def observation(
     )
 
 
-def _name(file: UploadFile) -> str:
+def _name(file: Upload) -> str:
     """The file's name, short and printable, for messages."""
     name = (file.filename or "").encode("ascii", "replace").decode()
     return "".join(letter for letter in name if letter.isprintable())[-60:] or "the upload"

@@ -12,12 +12,12 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from handful.apps.service._config import ServiceConfig
 from handful.apps.service._entry import CANCEL, begin
@@ -44,6 +44,7 @@ class LostError(Exception):
     """The worker of a job ended."""
 
 
+@runtime_checkable
 class Pool(Protocol):
     """Whatever does the jobs of a service."""
 
@@ -104,11 +105,15 @@ class LocalPool:
 
     Args:
         config: What is served, by how many workers.
-        work: The workers' main function; another one in tests.
+        work: The workers' main function.
+        preload: Modules that the server process loads before it forks.
     """
 
     def __init__(
-        self, config: ServiceConfig, work: Callable[[Connection, ServiceConfig], None] = begin
+        self,
+        config: ServiceConfig,
+        work: Callable[[Connection, ServiceConfig], None] = begin,
+        preload: Sequence[str] = ("handful.apps.service._worker",),
     ) -> None:
         self._config = config
         self._work = work
@@ -118,7 +123,7 @@ class LocalPool:
         self._counts = _Counts()
         self._stopping = False
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["handful.apps.service._worker"])
+        self._context.set_forkserver_preload(list(preload))
 
     async def start(self) -> dict[str, Any]:
         """Start all workers; what they serve."""
