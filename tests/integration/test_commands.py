@@ -33,6 +33,7 @@ def test_version_and_help_answer_without_loading_torch():
         "sample",
         "train",
         "infer",
+        "serve",
         "show",
         "demo",
         "bench",
