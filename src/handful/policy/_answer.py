@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from handful.answers import AnsweredPose, PoseAnswer, Tracking
 from handful.clouds import PointCloud
+from handful.errors import OptionError
 from handful.geometry import check_pose
 from handful.policy._confidence import SURE_ENOUGH, check_least_confidence
 from handful.policy._feasibility import Feasibility, Limits
@@ -42,6 +43,8 @@ def answer_for(
     """See `Predictor.answer`."""
     start = time.perf_counter()
     check_least_confidence(least_confidence)
+    if n < 1:
+        raise OptionError(f"n is {n}: need at least 1 pose.")
     judge = _Judge(predictor, scene, grasp, limits)
     workspace = None if limits is None else limits.workspace
     if not beside:

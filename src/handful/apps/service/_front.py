@@ -35,6 +35,8 @@ from handful.errors import HandfulError, unknown_name_message
 
 MOST_POSES = 1000
 MOST_SEED = 2**53
+FARTHEST = 1000.0
+"""Metres: no number of a pose is larger."""
 Seen = Annotated[Observation, Depends(observation)]
 StepName = Annotated[str, Path(max_length=64, description="Name of a step of the task.")]
 TrackName = Annotated[str, Path(max_length=64, description="Name of a stream.")]
@@ -52,7 +54,7 @@ class Front:
 
     def __init__(self, config: ServiceConfig, pool: Pool, described: dict[str, Any]) -> None:
         self._config, self._pool, self._described = config, pool, described
-        self._steps = [step["name"] for step in described["steps"]]
+        self.steps = [step["name"] for step in described["steps"]]
         self._tracks = Tracks(config.max_tracks, config.track_seconds)
         self._began = time.monotonic()
         self.metrics = Metrics(pool.figures)
@@ -173,8 +175,8 @@ class Front:
         seen.check_age(self._config.max_age)
 
     def _check_step(self, step: str) -> None:
-        if step not in self._steps:
-            raise HTTPException(404, unknown_name_message("step", step, self._steps))
+        if step not in self.steps:
+            raise HTTPException(404, unknown_name_message("step", step, self.steps))
 
     def _track(self, name: str) -> Track:
         found = self._tracks.get(name)
@@ -252,7 +254,7 @@ def create_app(config: ServiceConfig, pool: Pool, described: dict[str, Any]) -> 
     add("/v1/tracks/{track}", front.end_track, methods=["DELETE"], status_code=204,
         responses=problems(*ALWAYS, 404, 422))  # fmt: skip
     add("/metrics", front.figures, include_in_schema=False)
-    add("/", lambda: HTMLResponse(page_of(app.openapi(), front._steps)), include_in_schema=False)
+    add("/", lambda: HTMLResponse(page_of(app.openapi(), front.steps)), include_in_schema=False)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(StarletteHTTPException, _refused)
     return Guard(app, config, front.metrics)
@@ -277,7 +279,7 @@ def _matrices(text: str) -> list[Any]:
         raise HTTPException(422, str(error)) from error
     fits = isinstance(values, list) and 1 <= len(values) <= MOST_POSES and all(map(_is_4x4, values))
     if not fits:
-        raise HTTPException(422, f"poses: need a list of 1 to {MOST_POSES} 4 x 4 matrices.")
+        raise HTTPException(422, f"poses: need a list of 1 to {MOST_POSES} 4 x 4 matrices, metres.")
     return values
 
 
@@ -286,7 +288,9 @@ def _is_4x4(value: Any) -> bool:
         isinstance(value, list)
         and len(value) == 4
         and all(
-            isinstance(row, list) and len(row) == 4 and all(type(x) in (int, float) for x in row)
+            isinstance(row, list)
+            and len(row) == 4
+            and all(type(x) in (int, float) and abs(x) <= FARTHEST for x in row)
             for row in value
         )
     )

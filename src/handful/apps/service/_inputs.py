@@ -101,7 +101,7 @@ def _camera(
     rows = fields.any(pose)
     try:
         matrix = np.array(rows, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise OptionError(f"{address}: {pose}: need four rows of four numbers.") from error
     if matrix.shape != (4, 4):
         raise OptionError(f"{address}: {pose}: need four rows of four numbers.")
@@ -120,7 +120,8 @@ def _depth(
         values = array_from_bytes(content, name)
     else:
         values = _image(content, name, intrinsics, ("PNG",))
-    if values.ndim != 2 or values.dtype.kind not in "fu":
+    sixteen_bits = values.dtype.kind == "u" and values.dtype.itemsize == 2
+    if values.ndim != 2 or not (sixteen_bits or values.dtype.kind == "f"):
         raise CloudShapeError(
             f"{name}: depth is {values.dtype} {values.shape}: need one channel of 16-bit integers "
             "(PNG or NPY) or of floats (NPY)."

@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -70,7 +71,7 @@ async def _serve(
     pool = make_pool(config)
     try:
         described = await pool.start()
-        server = uvicorn.Server(
+        server = _Server(
             uvicorn.Config(
                 create_app(config, pool, described),
                 lifespan="off",
@@ -85,9 +86,18 @@ async def _serve(
             listener.listen(BACKLOG)  # from now on callers are kept, not refused
             host, port = listener.getsockname()[:2]
             ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-            await server._serve(sockets=[listener])
+            await server.serve(sockets=[listener])
     finally:
         await pool.stop()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to `_stopped_by_signals`, and so ends without raising them."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
 
 
 class _stopped_by_signals:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import signal
+import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
@@ -100,6 +101,10 @@ class Inference:
             return problem(422, str(error))
         except MemoryError:
             return problem(413, "the scene needs more memory than there is: crop or thin it.")
+        except Exception as error:  # a bug of ours must not end the worker
+            traceback.print_exc()
+            kind = type(error).__name__
+            return problem(500, f"a bug in handful ({kind}): please report it with the request.")
 
     def _answer(self, job: Message) -> Message:
         header = job.header
@@ -255,4 +260,5 @@ def warm_up(inference: Inference) -> None:
     cloud = PointCloud(points, np.full_like(points, 0.5))
     for predictor in inference.predictors.values():
         grasp = cloud if predictor.step.action.holding else None
-        predictor.answer(cloud, grasp, n=1)
+        with contextlib.suppress(HandfulError):  # it need not make sense
+            predictor.answer(cloud, grasp, n=1)
