@@ -183,11 +183,11 @@ def test_large_requests_are_refused_before_they_are_read():
 
 
 def test_slow_requests_are_given_up():
-    caller = Caller(timeout=0.2)
+    caller = Caller(timeout=0.5)
 
     async def pieces():
         yield b"--x\r\n"
-        await asyncio.sleep(5)
+        await asyncio.sleep(30)
 
     headers = {"content-type": "multipart/form-data; boundary=x"}
     done = caller("POST", "/v1/steps/drop/poses", content=pieces(), headers=headers)
@@ -205,11 +205,12 @@ def test_every_answer_has_safe_headers():
 
 
 @pytest.mark.parametrize(
-    ("age", "status"), [(0.0, 200), (4.0, 200), (6.0, 409), (-0.5, 200), (-3, 409)]
+    ("age", "status"), [(0.0, 200), (50.0, 200), (150.0, 409), (-0.5, 200), (-200, 409)]
 )
 def test_old_and_future_stamps_are_refused(age, status):
     data = {"stamp": repr(time.time() - age)}
-    assert Caller()("POST", "/v1/steps/drop/poses", files=CLOUD, data=data).status_code == status
+    caller = Caller(max_age=100.0)
+    assert caller("POST", "/v1/steps/drop/poses", files=CLOUD, data=data).status_code == status
 
 
 def test_a_stream_remembers_its_last_answer_until_it_ends():
@@ -227,7 +228,7 @@ def test_a_stream_remembers_its_last_answer_until_it_ends():
 
 
 def test_a_frame_that_was_refused_changes_nothing():
-    caller = Caller()
+    caller = Caller(max_age=100.0)
     path = f"/v1/tracks/{caller('POST', '/v1/steps/drop/tracks').json()['track']}/frames"
     caller.pool.problem = BusyError()
     stamp = {"stamp": repr(time.time())}
@@ -238,10 +239,10 @@ def test_a_frame_that_was_refused_changes_nothing():
 
 
 def test_streams_are_few_and_forgotten_when_idle():
-    caller = Caller(max_tracks=2, track_seconds=0.3)
+    caller = Caller(max_tracks=2, track_seconds=3.0)
     begin = [caller("POST", "/v1/steps/drop/tracks").status_code for _ in range(3)]
     assert begin == [201, 201, 429]
-    time.sleep(0.4)
+    time.sleep(3.1)
     assert caller("POST", "/v1/steps/drop/tracks").status_code == 201
 
 

@@ -24,10 +24,12 @@ from handful.apps.service._pool import BusyError, LateError, LostError, Pool
 from handful.apps.service._schemas import (
     ALWAYS,
     ANSWER,
+    TRACK_LINKS,
     UPLOADS,
     Health,
     TaskInfo,
     TrackInfo,
+    name_steps,
     problems,
 )
 from handful.apps.service._tracks import Track, Tracks
@@ -247,14 +249,17 @@ def create_app(config: ServiceConfig, pool: Pool, described: dict[str, Any]) -> 
         response_class=JSONResponse)  # fmt: skip
     add("/v1/steps/{step}/ratings", front.ratings, methods=["POST"], responses=answers,
         response_class=JSONResponse)  # fmt: skip
+    begun = {201: {"links": TRACK_LINKS}, **problems(*ALWAYS, 404, 408, 413, 422, 429)}
     add("/v1/steps/{step}/tracks", front.begin_track, methods=["POST"], status_code=201,
-        responses=problems(*ALWAYS, 404, 408, 413, 422, 429))  # fmt: skip
+        responses=begun)  # fmt: skip
     add("/v1/tracks/{track}/frames", front.frame, methods=["POST"], responses=answers,
-        response_class=JSONResponse)  # fmt: skip
+        response_class=JSONResponse, operation_id="frame")  # fmt: skip
     add("/v1/tracks/{track}", front.end_track, methods=["DELETE"], status_code=204,
+        operation_id="end_track",
         responses=problems(*ALWAYS, 404, 422))  # fmt: skip
     add("/metrics", front.figures, include_in_schema=False)
     add("/", lambda: HTMLResponse(page_of(app.openapi(), front.steps)), include_in_schema=False)
+    name_steps(app.openapi(), front.steps)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(StarletteHTTPException, _refused)
     return Guard(app, config, front.metrics)

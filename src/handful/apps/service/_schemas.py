@@ -117,3 +117,23 @@ _SAYS = {
 
 ALWAYS = (401, 421)
 UPLOADS = (404, 408, 409, 413, 422, 429, 503, 504)
+
+TRACK_LINKS = {
+    name: {"operationId": name, "parameters": {"track": "$response.body#/track"}}
+    for name in ("frame", "end_track")
+}
+"""What can be done with a stream that was begun."""
+
+
+def name_steps(openapi: dict[str, Any], steps: list[str]) -> None:
+    """Say in a description which steps there are.
+
+    Args:
+        openapi: The description; it is changed.
+        steps: Their names.
+    """
+    for methods in openapi["paths"].values():
+        for operation in methods.values():
+            for parameter in operation.get("parameters", []):
+                if parameter["name"] == "step":
+                    parameter["schema"]["enum"] = steps
