@@ -117,7 +117,7 @@ def seconds(out: Path) -> None:
     for path in sorted([*out.glob("runs/*/run.json"), *out.glob("*/*/curve/*/run.json"),
                         *out.glob("more/*/run.json")]):  # fmt: skip
         run = RunFolder(path.parent)
-        trained = [run.trained(step).get("seconds") for step in STEPS]
+        trained = [run.trained(step).seconds for step in STEPS]
         spent = [f"{seconds:.0f} s" for seconds in trained if seconds is not None]
         task = next(t for t in TASKS if t in path.parts or path.parent.name.startswith(t))
         found = summary(path.parent, f"{task}-all")

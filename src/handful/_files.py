@@ -3,18 +3,72 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import fcntl
+import hashlib
 import os
+import re
 import secrets
 import shutil
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
-from handful.errors import FileFormatError
+from handful.errors import BusyError, FileFormatError
 
 StrPath = str | os.PathLike[str]
+
+_TAIL = 4096
+"""Bytes that are looked at together for the end of a line."""
+
+
+def read_bytes(path: StrPath, most: int) -> bytes:
+    """The content of a file, bounded.
+
+    Args:
+        path: A regular file, or a link to one: pipes and devices have no end.
+        most: Bytes at most.
+
+    Raises:
+        FileFormatError: It cannot be read, is no regular file, or is larger.
+    """
+    name = os.fspath(path)
+    try:
+        # Opening a pipe would otherwise wait for somebody to write into it.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise FileFormatError(f"{name}: cannot be read: it is no regular file.")
+            data = file.read(most + 1)
+    except OSError as error:
+        raise FileFormatError(f"{name}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{name!r}: is not a usable path: {error}.") from error
+    if len(data) > most:
+        raise FileFormatError(f"{name}: is larger than {most / 2**20:.3g} MiB.")
+    return data
+
+
+def file_digest(path: StrPath) -> bytes:
+    """The SHA-256 digest of a file of any size.
+
+    Raises:
+        FileFormatError: It cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while part := file.read(2**20):
+                digest.update(part)
+    except OSError as error:
+        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
+    return digest.digest()
 
 
 def atomic_write_bytes(path: StrPath, data: bytes) -> None:
@@ -68,6 +122,44 @@ def atomic_writer(path: StrPath) -> Iterator[BinaryIO]:
             os.unlink(hidden)
 
 
+def append_line(path: StrPath, line: str) -> None:
+    """Add a line to a file; it is on the disk when this returns.
+
+    The file has whole lines only: one that a full disk cuts off is taken back, and one that was
+    cut off when an earlier process ended is dropped.
+
+    Raises:
+        FileFormatError: It cannot be written, with the reason.
+    """
+    try:
+        with open(path, "a+b", buffering=0) as file:
+            end = _end_of_lines(file)
+            file.truncate(end)
+            try:
+                content = line.encode("utf-8") + b"\n"
+                if file.write(content) != len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
+    except OSError as error:
+        raise FileFormatError(f"{os.fspath(path)}: cannot be written: {error.strerror}.") from error
+
+
+def _end_of_lines(file: FileIO) -> int:
+    """Where the last whole line of a file ends."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - _TAIL)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
 def _writable_target(path: StrPath) -> str:
     """The real path behind links, once it is clear that a file can stand there."""
     try:
@@ -119,6 +211,7 @@ def staged_folder(folder: StrPath) -> Iterator[Path]:
     staging = _hidden_sibling(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_stale(target)
         staging.mkdir()
     except OSError as error:
         raise FileFormatError(f"{target}: cannot be made: {error.strerror}.") from error
@@ -135,10 +228,21 @@ def _hidden_sibling(path: Path) -> Path:
     return path.parent / f".{path.name}-{secrets.token_hex(8)}.part"
 
 
+def _remove_stale(path: Path) -> None:
+    """Remove hidden folders of processes that ended while they wrote, an hour ago or earlier."""
+    hidden = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{16}}\.part")
+    for one in path.parent.iterdir():
+        if hidden.fullmatch(one.name) and one.stat().st_mtime < time.time() - 3600:
+            shutil.rmtree(one, ignore_errors=True)
+
+
 def _put_in_place(staging: Path, target: Path) -> None:
     """Rename the new folder to its name; an old one goes only once the new one is there."""
     if not target.exists():
         staging.replace(target)
+        return
+    if _exchanged(staging, target):
+        shutil.rmtree(staging, ignore_errors=True)
         return
     old = _hidden_sibling(target)
     target.replace(old)
@@ -148,6 +252,19 @@ def _put_in_place(staging: Path, target: Path) -> None:
         old.replace(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap the names of two folders in one step, where system and file system can.
+
+    With two renames instead there is a moment at which nothing has the name.
+    """
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 @contextmanager
@@ -168,3 +285,53 @@ def exclusive(path: StrPath) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def alone(path: StrPath, what: str) -> Iterator[None]:
+    """Hold a lock file while the block runs; another process that asks for it is told.
+
+    The lock goes with the process, however that ends. The file stays there, as for `exclusive`.
+
+    Args:
+        path: The file.
+        what: What is worked on, for the other's message.
+
+    Raises:
+        BusyError: Another process holds it.
+        FileFormatError: The file cannot be made.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "?"
+            raise BusyError(
+                f"{what} is being worked on by another process ({holder}): wait until it has "
+                "ended, or name another folder."
+            ) from error
+        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: StrPath) -> None:
+    """Make a folder and those above it, where they are missing.
+
+    Raises:
+        FileFormatError: It cannot be made, with the reason.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            reason = "a file stands in its way"
+        raise FileFormatError(f"{os.fspath(path)!r}: cannot be made: {reason}.") from error

@@ -1,20 +1,33 @@
 """JSON read strictly: no duplicate or unknown fields, no NaN, an address in every error.
 
-Manifests, pose files and model configurations are all read through `read_json` and `Fields`.
+Manifests, pose files, model configurations, runs, logs and episodes are all read through
+`read_json`, `read_json_lines` and `Fields`. Bytes, values, lines and texts are counted before they
+cost time and memory.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from handful._files import read_bytes
 from handful.errors import FileFormatError, unknown_name_message
 
 MAX_JSON_BYTES = 64 * 2**20
+MAX_JSON_VALUES = 2_000_000
+"""Of one file, or of one line of a file of lines: a list of as many lists takes 0.2 GB."""
+MAX_JSON_LINES = 1_000_000
+MAX_TEXT = 10_000
+"""Characters of a text field: enough for a command or a description."""
+MAX_WHOLE = 2**63 - 1
+"""Largest whole number of a field: what 64 bits hold."""
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(path: Path) -> Any:
@@ -26,36 +39,55 @@ def read_json(path: Path) -> Any:
     return parse_json(_read_text(path), str(path))
 
 
-def read_json_lines(path: Path) -> list[tuple[str, Any]]:
-    """The values in a file with one JSON value a line, each with its address.
+def read_json_lines(path: Path, nan_is_null: bool = False) -> Iterator[tuple[str, Any]]:
+    """The values in a file with one JSON value a line, each with its address, one after the other.
 
     A last line without its line end was cut off while it was written, and is left out.
+
+    Args:
+        path: The file.
+        nan_is_null: As for `parse_json`.
 
     Raises:
         FileFormatError: The file is missing, too large, or a line is not strict JSON.
     """
-    whole = _read_text(path).split("\n")[:-1]
-    return [
-        (f"{path}: line {number}", parse_json(line, f"{path}: line {number}"))
-        for number, line in enumerate(whole, start=1)
-    ]
+    text = _read_text(path)
+    if text.count("\n") > MAX_JSON_LINES:
+        raise FileFormatError(f"{path}: has more than {MAX_JSON_LINES:,} lines.")
+    start, number = 0, 1
+    while (end := text.find("\n", start)) >= 0:
+        address = f"{path}: line {number}"
+        yield address, parse_json(text[start:end], address, nan_is_null)
+        start, number = end + 1, number + 1
 
 
-def parse_json(text: str, address: str) -> Any:
+def parse_json(text: str, address: str, nan_is_null: bool = False) -> Any:
     """The value that a JSON text stands for.
 
     Args:
         text: The whole text.
         address: Where it comes from, for messages.
+        nan_is_null: Read NaN and infinities as null, as logs of before have them.
 
     Raises:
-        FileFormatError: It is not strict JSON.
+        FileFormatError: It is not strict JSON, or holds too many values.
     """
+    if text.count("[") + text.count("{") + text.count(",") > MAX_JSON_VALUES:
+        raise FileFormatError(f"{address}: holds more than {MAX_JSON_VALUES:,} values.")
+    constant = _null if nan_is_null else _no_constant
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique_fields)
+        value = json.loads(text, parse_constant=constant, object_pairs_hook=_unique_fields)
+        if _SURROGATE.search(text):  # half of a character is not text and cannot be written
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except json.JSONDecodeError as error:
         raise FileFormatError(
             f"{address}: line {error.lineno}, column {error.colno}: not valid JSON: {error.msg}."
+        ) from error
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise FileFormatError(
+            f"{address}: holds {half}, half of a character: need text."
         ) from error
     except RecursionError as error:
         raise FileFormatError(f"{address}: nested too deeply.") from error
@@ -65,17 +97,9 @@ def parse_json(text: str, address: str) -> Any:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise FileFormatError(f"{path}: larger than {MAX_JSON_BYTES >> 20} MiB.")
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
+        return read_bytes(path, MAX_JSON_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileFormatError(f"{path}: not UTF-8 text: {error.reason}.") from error
-    except FileFormatError:
-        raise
-    except ValueError as error:
-        raise FileFormatError(f"{path}: {error}.") from error
 
 
 class Fields:
@@ -100,20 +124,49 @@ class Fields:
         self._known.append(name)
         return name in self._values
 
-    def text(self, name: str, default: str | None = None) -> str:
-        """A string field."""
-        return self._take(name, str, "a string", default)
+    def text(self, name: str, default: str | None = None, longest: int = MAX_TEXT) -> str:
+        """A string field of at most `longest` characters."""
+        value: str = self._take(name, str, "a string", default)
+        if len(value) > longest:
+            raise self._error(
+                f"{self.address}: field {name!r} has {len(value):,} characters: need at most "
+                f"{longest:,}."
+            )
+        return value
 
-    def integer(self, name: str, default: int | None = None) -> int:
-        """A whole-number field."""
-        return self._take(name, int, "a whole number", default)
+    def integer(
+        self, name: str, default: int | None = None, low: int = -MAX_WHOLE, high: int = MAX_WHOLE
+    ) -> int:
+        """A whole-number field from `low` to `high`."""
+        value: int = self._take(name, int, "a whole number", default)
+        if not low <= value <= high:
+            raise self._error(
+                f"{self.address}: field {name!r} is {_shown(value)}: need {low} to {high}."
+            )
+        return value
 
-    def number(self, name: str, default: float | None = None) -> float:
-        """A finite number field."""
+    def number(
+        self,
+        name: str,
+        default: float | None = None,
+        low: float = -sys.float_info.max,
+        high: float = sys.float_info.max,
+    ) -> float:
+        """A finite number field from `low` to `high`."""
         value = self._take(name, (int, float), "a number", default)
         if not abs(value) <= sys.float_info.max:  # float() cannot hold larger whole numbers
             raise self._error(f"{self.address}: field {name!r} is too large: need a finite number.")
+        if not low <= value <= high:
+            raise self._error(
+                f"{self.address}: field {name!r} is {float(value):g}: need {low:g} to {high:g}."
+            )
         return float(value)
+
+    def maybe_number(self, name: str) -> float | None:
+        """A finite number field; None where it is null or missing."""
+        if not self.has(name) or self._values[name] is None:
+            return None
+        return self.number(name)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
         """A field that is true or false."""
@@ -124,9 +177,13 @@ class Fields:
             raise self._error(f"{self.address}: field {name!r}: need true or false.")
         return value
 
-    def items(self, name: str) -> list[tuple[str, Any]]:
-        """A list field, each item with its own address."""
+    def items(self, name: str, most: int = MAX_JSON_VALUES) -> list[tuple[str, Any]]:
+        """A list field of at most `most` items, each with its own address."""
         values = self._take(name, list, "a list", None)
+        if len(values) > most:
+            raise self._error(
+                f"{self.address}: field {name!r} has {len(values):,} items: need at most {most:,}."
+            )
         return [(f"{self.address}: {name}[{index}]", value) for index, value in enumerate(values)]
 
     def any(self, name: str) -> Any:
@@ -165,7 +222,18 @@ class Fields:
 
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
-    return names.get(type(value), "nothing" if value is None else f"the number {value}")
+    if type(value) in names:
+        return names[type(value)]
+    return "nothing" if value is None else f"the number {_shown(value)}"
+
+
+def _shown(value: float) -> str:
+    """A number for a message; a whole number may have thousands of digits."""
+    return f"{value}" if abs(value) <= MAX_WHOLE else "one of more than 64 bits"
+
+
+def _null(name: str) -> None:
+    return None
 
 
 def _no_constant(name: str) -> Any:

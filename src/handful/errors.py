@@ -54,6 +54,10 @@ class UnsafeFileError(FileFormatError):
     """A file asks for more than data, for example to run code."""
 
 
+class BusyError(HandfulError, RuntimeError):
+    """Another process works on the same thing."""
+
+
 class DemoError(HandfulError, ValueError):
     """A demonstration or a demonstration folder is not valid."""
 

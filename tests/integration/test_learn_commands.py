@@ -41,19 +41,19 @@ def cloud(demos: Path, name: str) -> Path:
 
 def test_a_run_says_how_it_was_made(trained, demos):
     summary = RunFolder(trained).summary()
-    assert summary["demonstrations"] == {"folder": str(demos), "count": 1}
+    assert (summary.demonstrations.folder, summary.demonstrations.count) == (str(demos), 1)
     options = {
         "preset": "fast",
         "descriptor": "0,1,2,3",
         "colors_matter": False,
         "seed": 0,
     }
-    assert summary["options"] == options
-    assert summary["command"].startswith("handful train ")
-    assert [line["step"] for line in RunFolder(trained).curve("place")] == [0, 1, 2]
-    assert {"loss", "target_energy", "negative_energy", "weights", "seconds"} <= set(
-        RunFolder(trained).curve("pick")[0]
-    )
+    assert summary.options == options
+    assert summary.command.startswith("handful train ")
+    assert [line.step for line in RunFolder(trained).curve("place")] == [0, 1, 2]
+    line = RunFolder(trained).curve("pick")[0]
+    assert None not in (line.loss, line.target_energy, line.negative_energy, line.seconds)
+    assert line.weights
 
 
 @pytest.mark.parametrize("step", ["pick", "place"])

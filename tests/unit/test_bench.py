@@ -21,6 +21,7 @@ from bench_samples import (
     step_v1,
     write_store_v1,
 )
+from handful._names import safe_name
 from handful._strict_json import parse_json, read_json_lines
 from handful.bench import (
     BenchError,
@@ -39,7 +40,7 @@ from handful.bench import (
     table_of,
 )
 from handful.bench.report._paper import RATES
-from handful.bench.run import _executors, one_thread, record_from_json, safe_name
+from handful.bench.run import _executors, one_thread, record_from_json
 from handful.errors import FileFormatError, OptionError
 from handful.policy import LookedAhead, StepFailure
 
@@ -316,7 +317,7 @@ def test_json_lines_name_the_line_that_is_wrong(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_text('{"a": 1}\n{"a": NaN}\n')
     with pytest.raises(FileFormatError, match="line 2"):
-        read_json_lines(path)
+        list(read_json_lines(path))
 
 
 # --- statistics --------------------------------------------------------------------------------
@@ -441,7 +442,7 @@ def test_seeds_are_of_one_kind():
     assert kind_of_seeds(episode_seeds(0, 5)) not in ("evaluation", "development")
     with pytest.raises(OptionError, match="kept for evaluation"):
         episode_seeds(9_990, 20)
-    with pytest.raises(OptionError, match="0 episodes"):
+    with pytest.raises(OptionError, match="episodes is 0: need 1 to 100000"):
         episode_seeds(0, 0)
 
 

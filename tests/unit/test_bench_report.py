@@ -105,7 +105,12 @@ BLOCKS = [
     Cards((("0.95", "success", "95 of 100"),)),
     Table(("name", "value"), ((Cell("a|b"), Cell("1", "a note", "good")),)),
     Code("handful bench mug --run 'a b'"),
-    Gallery((Picture("one.jpg", b"\xff\xd8", "first"), Picture("two.svg", b"<svg/>", "second"))),
+    Gallery(
+        (
+            Picture("one", ".jpg", b"\xff\xd8", "first"),
+            Picture("two", ".svg", b"<svg/>", "second"),
+        )
+    ),
 ]
 
 
@@ -259,7 +264,7 @@ def test_odd_names_are_escaped_in_pages(tmp_path):
     assert "&lt;b&gt;cups&lt;/b&gt;" in page
     table = next(line for line in text.splitlines() if line.startswith("| mug"))
     assert "<b>" not in table
-    assert "cups&lt;/b&gt; \\| [x](y)" in table
+    assert "cups&lt;/b&gt; \\| \\[x\\](y)" in table
 
 
 def test_development_seeds_are_said_to_be_such_and_give_way_to_evaluation(tmp_path):
@@ -329,7 +334,7 @@ def test_a_run_that_lacks_a_model_says_which_and_how_to_train_it(tmp_path):
     (tmp_path / "pick").mkdir()
     page = write_report(tmp_path, tmp_path / "report.html").read_text()
     sentence = (
-        f"{tmp_path}: has no trained model for the step &#x27;place&#x27;; train it: handful train "
+        f"{tmp_path}: has no trained model for the step &#39;place&#39;; train it: handful train "
         f"nowhere --out {tmp_path} --step place"
     )
     assert sentence in page

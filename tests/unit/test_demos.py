@@ -496,7 +496,7 @@ BAD_MANIFESTS = {
         "is not numbers",
     ),
     "NUL in a path": (change(f"{STEP}.scene", "a\0.ply"), "'scene'.*not a usable path"),
-    "half a character": (change(f"{STEP}.scene", "\ud800.ply"), "'scene'.*not a usable path"),
+    "half a character": (change(f"{STEP}.scene", "\ud800.ply"), r"holds '.ud800', half of a"),
     "field of many letters": (change("x" * 10**6, 1), "unknown field 'x{97}...'"),
     "gripper in mm": (change("gripper.contact.position", [0, 0, 145]), "need metres, at most 2"),
     "gripper field": (change("gripper.width", 1), "gripper: unknown field 'width'"),

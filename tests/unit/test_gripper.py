@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import handful.demos._hand_mesh as mesh_module
+import handful.render._mesh_files as mesh_files
 from handful.demos import (
     HANDS,
     ContactFrame,
@@ -307,7 +308,7 @@ def test_a_bad_mesh_file_is_named(tmp_path, name, content, message):
 def test_mesh_files_are_bounded(tmp_path, monkeypatch):
     path = tmp_path / "hand.obj"
     path.write_text(obj_text((CUBE,)))
-    monkeypatch.setattr(mesh_module, "MAX_MESH_BYTES", 100)
+    monkeypatch.setattr(mesh_files, "MAX_MESH_BYTES", 100)
     with pytest.raises(FileFormatError, match="is larger than"):
         read_hand_meshes(path)
     monkeypatch.undo()

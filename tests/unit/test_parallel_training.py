@@ -50,8 +50,8 @@ def test_side_by_side_gives_the_models_that_one_process_gives(demos, side_by_sid
 
 def test_both_processes_are_in_the_summary(side_by_side):
     summary = RunFolder(side_by_side[0]).summary()
-    assert set(summary["models"]) == set(ACTIONS)
-    assert [one["name"] for one in summary["steps"]] == list(ACTIONS)
+    assert set(summary.models) == set(ACTIONS)
+    assert summary.task.names == tuple(ACTIONS)
 
 
 class Stop(BaseException):

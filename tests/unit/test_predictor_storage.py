@@ -225,8 +225,18 @@ def test_a_wrong_file_of_version_1_is_refused_with_the_reason(tmp_path, case):
 # --- folders that are not whole -----------------------------------------------------------------
 
 
+def unsealed(folder):
+    """The model as software of before wrote it, without digests: each check is then alone."""
+    file = folder / "config.json"
+    content = json.loads(file.read_text())
+    content.pop("digests", None)
+    file.write_text(json.dumps(content, indent=2))
+    return folder
+
+
 def change_use(*path, to):
     def apply(folder):
+        unsealed(folder)
         file = folder / "use.json"
         content = json.loads(file.read_text())
         node = content
@@ -240,6 +250,7 @@ def change_use(*path, to):
 
 def without_use(*path):
     def apply(folder):
+        unsealed(folder)
         file = folder / "use.json"
         content = json.loads(file.read_text())
         node = content
@@ -283,7 +294,10 @@ BAD_FOLDERS = {
     "no confidence": (without_use("confidence"), "field 'confidence' is missing"),
     "opening": (change_use("gripper", "opening", to=80.0), "gripper opening is 80"),
     "mesh": (change_use("gripper", "shape", "meshes", 0, "faces", 0, to=[0, 1, 9]), "vertices"),
-    "spacing": (change_use("search", "spacing", to=-0.1), "positive lengths"),
+    "spacing": (
+        change_use("search", "spacing", to=-0.1),
+        "search spacing is -0.1: need 0.001 to 10",
+    ),
     "whole number": (change_use("search", "rotations", to=3.5), "rotations: is 3.5: need int"),
     "scale": (change_use("confidence", "scale", to=0.0), "confidence: .*scale 0.0"),
     "flipped": (
@@ -296,7 +310,7 @@ BAD_FOLDERS = {
 @pytest.mark.parametrize("case", BAD_FOLDERS)
 def test_a_folder_that_is_not_whole_is_refused_with_the_reason(tmp_path, case):
     damage, message = BAD_FOLDERS[case]
-    folder = save_predictor(predictor(Action.PICK), tmp_path / "model")
+    folder = unsealed(save_predictor(predictor(Action.PICK), tmp_path / "model"))
     damage(folder)
     with pytest.raises(FileFormatError, match=message):
         load_predictor(folder)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -50,16 +51,16 @@ def test_an_interrupted_run_gives_the_same_model(demos, name, tmp_path):
     run = RunFolder(tmp_path / "run")
     assert run.checkpoint(name).is_file()
     assert not run.model(name).exists()
-    assert [line["step"] for line in run.curve(name)] == [0, 1]
+    assert [line.step for line in run.curve(name)] == [0, 1]
     with pytest.raises(FileFormatError, match=r"not trained to the end.*--resume"):
         run.predictor(name)
     resumed = train_in_folder(demos, recipe, tmp_path / "run", resume=True)
     assert torch.equal(weights(resumed), weights(alone))
     assert resumed.confidence == alone.confidence
-    assert [line["step"] for line in run.curve(name)] == [0, 1, 2, 3]
+    assert [line.step for line in run.curve(name)] == [0, 1, 2, 3]
     assert not run.checkpoint(name).exists()
-    assert run.trained(name)["steps"] == 4
-    assert run.trained(name)["seconds"] > 0
+    assert run.trained(name).steps == 4
+    assert run.trained(name).seconds > 0
     # A second time, it is only loaded.
     told: list[StepReport] = []
     loaded = train_in_folder(demos, recipe, tmp_path / "run", resume=True, report=told.append)
@@ -87,8 +88,8 @@ def test_a_run_knows_its_task_and_its_predictors(demos, whole):
 def test_a_run_notes_how_many_objects_were_told_from_their_scenes(demos, whole):
     run, recipe = RunFolder(whole), small_recipe("pick", Action.PICK)
     told = [one.separated for one in examples_of(demos, "pick", recipe.preparation)]
-    assert run.trained("pick")["separated"] == sum(told)
-    assert "separated" not in run.trained("place"), "a full gripper takes nothing"
+    assert run.trained("pick").separated == sum(told)
+    assert run.trained("place").separated is None, "a full gripper takes nothing"
     assert run.predictor("pick").trained_on is not None
 
 
@@ -149,7 +150,7 @@ def test_a_run_of_version_1_is_read(whole, tmp_path):
     file.write_text(json.dumps({**content, "version": 1, **models}))
     run = RunFolder(tmp_path / "run")
     assert [(one.name, one.action) for one in run.task] == list(ACTIONS.items())
-    assert run.trained("pick") == models["pick"]
+    assert asdict(run.trained("pick")) == models["pick"]
     assert set(run.predictors()) == {"pick", "place"}
 
 
@@ -165,7 +166,7 @@ def test_a_run_is_not_overwritten_or_mixed_up(demos, tmp_path):
     with pytest.raises(OptionError, match="other demonstrations or options"):
         train_in_folder(demos, recipe(1), tmp_path / "run", resume=True)
     train_in_folder(demos, recipe(1), tmp_path / "run", overwrite=True)
-    assert RunFolder(tmp_path / "run").trained("pick")["seed"] == 1
+    assert RunFolder(tmp_path / "run").trained("pick").seed == 1
 
 
 def test_a_broken_checkpoint_is_one_sentence(demos, tmp_path):

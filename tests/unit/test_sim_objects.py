@@ -21,6 +21,7 @@ from handful.sim.objects import (
     draw_distractor,
     load_thing,
 )
+from handful.sim.objects import _user_meshes as user_meshes
 from handful.sim.objects._parts import prism_parts
 from handful.sim.objects._surface import find_handle, find_neck, find_rim
 from handful.sim.objects._user_meshes import cache_folder
@@ -111,12 +112,12 @@ def surface_of(mesh):
 
 
 def test_meshes_are_taken_apart_once(tmp_path, monkeypatch):
-    coacd = pytest.importorskip("coacd")
+    pytest.importorskip("coacd")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     trimesh.creation.cylinder(radius=0.02, height=0.1, sections=12).export(tmp_path / "tin.obj")
     calls = []
-    real = coacd.run_coacd
-    monkeypatch.setattr(coacd, "run_coacd", lambda *a, **k: calls.append(1) or real(*a, **k))
+    real = user_meshes.take_apart
+    monkeypatch.setattr(user_meshes, "take_apart", lambda *a: calls.append(1) or real(*a))
     first = load_thing(tmp_path / "tin.obj", "bottle")
     second = load_thing(tmp_path / "tin.obj", "bottle")
     assert len(calls) == 1

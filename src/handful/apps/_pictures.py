@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handful._files import atomic_write_bytes
+from handful._files import atomic_write_bytes, make_folder
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,8 +24,5 @@ def write_picture(image: Image, path: Path) -> None:
     check_picture_name(path)
     content = io.BytesIO()
     image.save(content, "PNG" if path.suffix.lower() == ".png" else "JPEG")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"{path}: cannot be written: {error.strerror}.") from error
+    make_folder(path.parent)
     atomic_write_bytes(path, content.getvalue())

@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from handful._files import atomic_write_text
+from handful._files import atomic_write_text, make_folder
 from handful.apps._cameras import ArmInView, Cameras, GraspViews, Noise, camera_rig
+from handful.apps._options import FirstEpisode
 from handful.apps._progress import told_progress
 from handful.errors import OptionError
 
@@ -64,10 +65,7 @@ def bench(
         typer.Option(help="Comma-separated: trained, instances, poses, distractors, all."),
     ] = "all",
     episodes: Annotated[int, typer.Option(min=1, max=100_000, help="Of each setup.")] = 50,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, help="Of the first episode. 10000 and up are kept for evaluation."),
-    ] = 10_000,
+    seed: FirstEpisode = 10_000,
     policy: Annotated[
         str, typer.Option(help="model, or for comparison oracle or random.")
     ] = "model",
@@ -327,10 +325,7 @@ def _write_json(
 ) -> None:
     from handful.bench import table_as_json
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OptionError(f"{path}: cannot be written: {error.strerror}.") from error
+    make_folder(path.parent)
     atomic_write_text(path, table_as_json(rows, records, hands, rig))
     console.print(escape(f"Table and episodes: {path}"), soft_wrap=True)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -18,19 +17,31 @@ from rich.console import Console
 from rich.markup import escape
 
 import handful
+from handful._names import printable
 from handful.apps import (
     bench_commands,
     demo_commands,
+    demos_commands,
+    import_commands,
     infer_commands,
     learn_commands,
     serve_commands,
     sim_commands,
 )
+from handful.apps._demo_sets import (
+    KNOWN_HANDS,
+    OutFolder,
+    Overwrite,
+    asked_gripper,
+    describe,
+    save_and_describe,
+)
+from handful.apps._options import FAILED, INTERRUPTED, WRONG_USE, Seed
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import HandfulError, OptionError
 
 if TYPE_CHECKING:
-    from handful.demos import DemoSet, Gripper
+    from handful.demos import DemoSet
 
 app = typer.Typer(
     name="handful",
@@ -40,34 +51,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-app.add_typer(import_app, name="import", help="Turn other people's recordings into demonstrations.")
+app.add_typer(import_app, name="import", help="Turn recordings into demonstrations.")
 learn_commands.register(app)
 serve_commands.register(app)
 infer_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)
+import_commands.register(import_app)
+demos_commands.register(app)
 
 console = Console(emoji=False)
 problems = Console(stderr=True, emoji=False)
 
-INTERRUPTED = 130
-
-OutFolder = Annotated[
-    Path, typer.Option("--out", help="Folder to write the demonstrations to.", show_default=False)
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        "--overwrite", help="Replace a demonstration folder that is there, with all that is in it."
-    ),
-]
 Scale = Annotated[
     float, typer.Option(help="Multiplies all positions; 0.001 for recordings in millimetres.")
 ]
-KNOWN_HANDS = ("franka-hand", "robotiq-2f-140", "robotiq-2f-85", "simulated", "simulated-long")
-"""Names of `handful.demos.HANDS`, written out: `--help` does not load that package."""
-
 GripperOption = Annotated[
     str,
     typer.Option(
@@ -100,20 +99,33 @@ def options(
 def sample(
     out: OutFolder,
     demos: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 10,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 0,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
+    rgbd: Annotated[
+        bool,
+        typer.Option(
+            "--rgbd",
+            help="Write colour and depth images instead, as people record them: a peg that goes "
+            "into a box, with a gripper of its own.",
+        ),
+    ] = False,
 ) -> None:
     """Make demonstrations of a procedural mug, hanger and gripper, seen by virtual cameras.
 
     No physics, no files needed: for trying things out, and for tests.
 
     Example: `handful sample --out out/sample && handful show out/sample`
+
+    Example: `handful sample --rgbd --out peg_images`, then `handful import rgbd peg_images ...`
     """
+    if rgbd:
+        import_commands.write_example(out, demos, seed, overwrite)
+        return
     from handful.demos import make_sample
 
     with console.status(f"Making {demos} demonstrations"):
         made = make_sample(demos, seed=seed)
-    _save(made, out, overwrite)
+    save_and_describe(made, out, overwrite)
 
 
 @import_app.command("edf")
@@ -134,7 +146,7 @@ def import_edf_command(
 
     with console.status(escape(f"Reading {source}")):
         demos = import_edf(source, scale=scale)
-    _save(demos, out, overwrite)
+    save_and_describe(demos, out, overwrite)
 
 
 @import_app.command("npz")
@@ -157,10 +169,10 @@ def import_npz_command(
     """
     from handful.demos import import_npz
 
-    hand = _asked_gripper(gripper)
+    hand = asked_gripper(gripper)
     with console.status(escape(f"Reading {source}")):
         demos = import_npz(source, scale=scale, gripper=hand)
-    _save(demos, out, overwrite)
+    save_and_describe(demos, out, overwrite)
 
 
 @import_app.command("clouds")
@@ -183,10 +195,10 @@ def import_clouds_command(
     """
     from handful.demos import import_posed_clouds
 
-    hand = _asked_gripper(gripper)
+    hand = asked_gripper(gripper)
     with console.status(escape(f"Reading {folder}")):
         demos = import_posed_clouds(folder, poses, scale=scale, gripper=hand)
-    _save(demos, out, overwrite)
+    save_and_describe(demos, out, overwrite)
 
 
 @app.command()
@@ -195,7 +207,9 @@ def show(
     out: Annotated[
         Path | None, typer.Option(help="The picture to write; demos.png in the folder if left out.")
     ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Draw this many demonstrations at most.")] = 10,
+    most: Annotated[
+        int, typer.Option(min=1, max=1000, help="Draw this many demonstrations at most.")
+    ] = 10,
 ) -> None:
     """Check a demonstration folder and draw its scenes, grasps and target poses.
 
@@ -205,79 +219,9 @@ def show(
 
     with console.status(escape(f"Reading {demos}")):
         loaded = load_demos(demos)
-    _describe(loaded)
+    describe(loaded)
     folder = demos if demos.is_dir() else demos.parent
     _draw(loaded, out or folder / "demos.png", most)
-
-
-def _asked_gripper(name_or_file: str) -> Gripper:
-    """The gripper of an import; recordings do not tell it, and it has no default.
-
-    Raises:
-        HandfulError: It was left out, or there is none of that name.
-    """
-    from handful.demos import load_gripper
-
-    if not name_or_file:
-        raise OptionError(
-            f"--gripper is missing: give a known hand ({', '.join(KNOWN_HANDS)}) or a .json file "
-            'with {"contact": {"position": [x, y, z], "quat_wxyz": [w, x, y, z]}, "axis": "x", '
-            '"opening": 0.08}, lengths in metres.'
-        )
-    return load_gripper(name_or_file)
-
-
-def _save(demos: DemoSet, out: Path, overwrite: bool) -> None:
-    from handful.demos import save_demos
-
-    with console.status(escape(f"Writing {out}")):
-        folder = save_demos(demos, out, overwrite=overwrite)
-    _describe(demos)
-    look = f"handful show {shlex.quote(str(folder))}"
-    console.print(escape(f"Written to {folder}. Look at it: {look}"), soft_wrap=True)
-
-
-def _describe(demos: DemoSet) -> None:
-    """A table of what is in a demonstration set."""
-    from rich.table import Table
-
-    table = Table("demonstration", "step", "action", "scene points", "grasp points", "target poses")
-    for demonstration in demos:
-        for step in demonstration.steps:
-            table.add_row(
-                demonstration.name,
-                step.name,
-                step.action.value,
-                f"{len(step.scene):,}",
-                f"{len(step.grasp):,}" if step.grasp else "-",
-                str(len(step.targets)),
-            )
-    console.print(table)
-    console.print(escape(_gripper_sentence(demos.gripper)), soft_wrap=True)
-    dropped = sum(
-        cloud.dropped
-        for demonstration in demos
-        for step in demonstration.steps
-        for cloud in (step.scene, step.grasp)
-        if cloud is not None
-    )
-    if dropped:
-        console.print(f"{dropped:,} points held NaN and were left out.")
-
-
-def _gripper_sentence(gripper: Gripper) -> str:
-    """What a person must know of the gripper to see that it is the right one."""
-    position = ", ".join(f"{value:g}" for value in gripper.contact.position)
-    turn = ", ".join(f"{value:g}" for value in gripper.contact.quat_wxyz)
-    turned = "" if gripper.contact.quat_wxyz == (1.0, 0.0, 0.0, 0.0) else f" turned by ({turn})"
-    shape = gripper.shape
-    parts = "its shape is not known: collisions of the hand are not checked"
-    if shape is not None:
-        parts = f"its shape is known ({len(shape.boxes)} boxes, {len(shape.meshes)} meshes)"
-    return (
-        f"Gripper: {gripper.name or 'not a known hand'}; contact at ({position}) m{turned} in its "
-        f"frame; opens along {gripper.axis} by {gripper.opening:g} m; {parts}."
-    )
 
 
 def _draw(demos: DemoSet, picture: Path, most: int) -> None:
@@ -290,7 +234,7 @@ def _draw(demos: DemoSet, picture: Path, most: int) -> None:
 
 
 class _Interrupted(BaseException):
-    """Ctrl-C, under a name that no library on the way catches and keeps to itself."""
+    """Ctrl-C or SIGTERM, under a name that no library on the way catches and keeps to itself."""
 
 
 def _interrupt(*_: object) -> None:
@@ -298,18 +242,23 @@ def _interrupt(*_: object) -> None:
 
 
 def main() -> None:
-    """Run the command line; a `HandfulError` is one sentence, not a traceback."""
+    """Run the command line; a `HandfulError` is one sentence, not a traceback.
+
+    The exit status says how it ended: `apps/_options.py`.
+    """
     signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path need not be text
     try:
         app()
     except HandfulError as error:
-        problems.print(f"[bold red]error:[/bold red] {escape(str(error))}", soft_wrap=True)
-        sys.exit(1)
+        told = printable(str(error))
+        problems.print(f"[bold red]error:[/bold red] {escape(told)}", soft_wrap=True)
+        sys.exit(WRONG_USE if isinstance(error, OptionError) else FAILED)
     except _Interrupted:
         problems.print("interrupted: nothing was left half-written.")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(FAILED)

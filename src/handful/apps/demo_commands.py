@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful.apps._options import FirstEpisode, Seed, TrainingSteps
+from handful.apps._pictures import write_picture
 from handful.apps.bench_commands import RayAddress, Workers, run_with_progress, show_table
 from handful.apps.learn_commands import train_with_progress
 from handful.errors import OptionError
@@ -28,11 +30,6 @@ DEMONSTRATIONS = 10
 FIRST_SEED = 20_000
 """Of the demo's episodes: for evaluation, and apart from those that the benchmark begins with."""
 
-Steps = Annotated[
-    int | None, typer.Option(min=1, help="Training steps, fewer than usual: for a quick look.")
-]
-TrainingSeed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the command line."""
@@ -43,9 +40,9 @@ def register(app: typer.Typer) -> None:
 def demo(
     task: Annotated[str, typer.Option(help="mug, bowl, bottle or tidy.")] = "mug",
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("out/demo"),
-    seed: TrainingSeed = 0,
+    seed: Seed = 0,
     episodes: Annotated[int, typer.Option(min=1, max=10_000, help="To run at the end.")] = 20,
-    steps: Steps = None,
+    steps: TrainingSteps = None,
     workers: Workers = None,
 ) -> None:
     """Go the whole way: demonstrate, train, let the robot try what it never saw, report.
@@ -121,11 +118,9 @@ def curve(
         str, typer.Option(help="trained, instances, poses, distractors or all.")
     ] = "all",
     episodes: Annotated[int, typer.Option(min=1, max=100_000, help="For each.")] = 50,
-    first_episode: Annotated[
-        int, typer.Option("--first-episode", min=0, help="Seed of the first episode.")
-    ] = 10_000,
-    seed: TrainingSeed = 0,
-    steps: Steps = None,
+    first_episode: FirstEpisode = 10_000,
+    seed: Seed = 0,
+    steps: TrainingSteps = None,
     workers: Workers = None,
     ray: RayAddress = None,
 ) -> None:
@@ -182,11 +177,8 @@ def train_run(demos: DemoSet, source: Path, run: Path, seed: int, steps: int | N
     if _was_trained(run, demos, seed, steps):
         return
     train_with_progress(demos, _recipes(demos, seed, steps), run, resume=True)
-    RunFolder(run).note(
-        demonstrations={"folder": str(source), "count": len(demos)},
-        options={"seed": seed},
-        command=shlex.join(["handful", *sys.argv[1:]]),
-    )
+    command = shlex.join(["handful", *sys.argv[1:]])
+    RunFolder(run).note_training(source, len(demos), command, {"seed": seed})
 
 
 def _was_trained(run: Path, demos: DemoSet, seed: int, steps: int | None) -> bool:
@@ -221,7 +213,7 @@ def _demonstrated(task: SimTask, folder: Path, seed: int) -> DemoSet:
             )
         save_demos(made, folder)
         with console.status("Drawing"):
-            picture_of_demos(made).save(folder / "demos.png")
+            write_picture(picture_of_demos(made), folder / "demos.png")
     _say(f"Demonstrations: {folder}")
     return load_demos(folder)
 

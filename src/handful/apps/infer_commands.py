@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful._checks import MAX_POSES
 from handful._files import atomic_write_text
 from handful.apps._limits import (
     SURE_ENOUGH,
@@ -18,6 +19,7 @@ from handful.apps._limits import (
     Workspace,
     limits_of,
 )
+from handful.apps._options import NOTHING_FOUND, Seed
 from handful.apps._pictures import check_picture_name, write_picture
 from handful.errors import OptionError
 
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     from handful.policy import Predictor
 
 console = Console(emoji=False)
-
-NOTHING_FOUND = 3
-"""Exit status of `handful infer` when there is no pose to execute."""
 
 
 def register(app: typer.Typer) -> None:
@@ -65,8 +64,8 @@ def infer(
             show_default="the demonstrations' own",
         ),
     ] = None,
-    n: Annotated[int, typer.Option("-n", min=1, max=100_000, help="Poses at most.")] = 100,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same poses.")] = 0,
+    n: Annotated[int, typer.Option("-n", min=1, max=MAX_POSES, help="Poses at most.")] = 100,
+    seed: Seed = 0,
     workspace: Workspace = None,
     approach: Approach = None,
     table: Table = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from handful.apps._options import Seed, TrainingSteps, processes_of_torchrun
 from handful.apps._progress import told_progress
 from handful.errors import OptionError
 
@@ -49,10 +49,8 @@ def train(
             help="Only objects of the demonstrated colours are meant. Else any colour may come.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Optimiser steps, instead of the preset's.")
-    ] = None,
+    seed: Seed = 0,
+    steps: TrainingSteps = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where an interrupted run stopped.")
     ] = False,
@@ -102,15 +100,16 @@ def train(
         )
         if not first:
             return
-        RunFolder(out).note(
-            demonstrations={"folder": str(demos), "count": len(loaded)},
-            options={
+        RunFolder(out).note_training(
+            demos,
+            len(loaded),
+            shlex.join(["handful", *sys.argv[1:]]),
+            {
                 "preset": preset,
                 "descriptor": descriptor,
                 "colors_matter": colors_matter,
                 "seed": seed,
             },
-            command=shlex.join(["handful", *sys.argv[1:]]),
         )
     for name in names:
         _tell_separation(RunFolder(out), name, len(loaded))
@@ -120,8 +119,8 @@ def train(
 
 def _tell_separation(run: RunFolder, step: str, count: int) -> None:
     """Say where objects could not be told from their scenes, and what helps."""
-    separated = run.trained(step).get("separated")
-    if isinstance(separated, int) and separated < count:
+    separated = run.trained(step).separated
+    if separated is not None and separated < count:
         console.print(
             escape(
                 f"Step {step!r}: in {count - separated} of {count} demonstrations the object "
@@ -150,7 +149,7 @@ def train_with_progress(
     from handful.learning import train_in_folder, train_side_by_side
 
     with _training_bars([recipe.step.name for recipe in recipes], shown) as report:
-        if _processes() > 1:
+        if processes_of_torchrun() > 1:
             for recipe in recipes:
                 train_in_folder(
                     demos,
@@ -206,18 +205,17 @@ def _types(descriptor: str) -> list[int]:
 @contextmanager
 def _process_group() -> Iterator[bool]:
     """Join the other processes when `torchrun` started this one; yields whether it is the first."""
-    if _processes() == 1:
+    if processes_of_torchrun() == 1:
         yield True
         return
     from torch import distributed
 
-    distributed.init_process_group("gloo")
+    try:
+        distributed.init_process_group("gloo")
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"the processes of torchrun do not find each other: {reason}") from error
     try:
         yield distributed.get_rank() == 0
     finally:
         distributed.destroy_process_group()
-
-
-def _processes() -> int:
-    """How many processes `torchrun` started to train together."""
-    return int(os.environ.get("WORLD_SIZE", "1"))

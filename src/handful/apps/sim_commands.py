@@ -10,19 +10,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from handful.apps._cameras import ArmInView, Cameras, GraspViews, Noise, camera_rig
+from handful.apps._options import FAILED, Seed
+from handful.apps._pictures import write_picture
 from handful.errors import OptionError
 
 if TYPE_CHECKING:
     from handful.demos import Gripper
     from handful.sim import SimTask, Thing
 
-console = Console()
-
-FAILED = 1
-"""Exit status of an episode that did not succeed."""
+console = Console(emoji=False)
 
 TaskName = Annotated[str, typer.Argument(help="mug, bowl, bottle or tidy.", show_default=False)]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 Objects = Annotated[
     Path | None,
     typer.Option(
@@ -92,7 +90,7 @@ def collect(
         made = collect_demos(chosen, demos, seed, how, things, rig, tell, hand)
     folder = save_demos(made, out, overwrite=overwrite)
     with console.status("Drawing"):
-        picture_of_demos(made).save(folder / "demos.png")
+        write_picture(picture_of_demos(made), folder / "demos.png")
     if failed:
         console.print(f"{len(failed)} attempts failed and were left out: {escape(failed[-1])}")
     console.print(f"{len(made)} demonstrations of {task!r} written to {folder}")
@@ -147,7 +145,7 @@ def simulate(
             with console.status("Writing the video"):
                 written = write_video(film.frames, video)
                 stills = video.with_name(f"{video.stem}_stills.png")
-                film.sheet().save(stills)
+                write_picture(film.sheet(), stills)
             if written != video:
                 console.print("No MP4 encoder was found (pip install imageio-ffmpeg): wrote a GIF.")
             console.print(f"Video: {written}\nStills: {stills}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
+from handful._checks import MAX_DERIVED_SEED, check_seed, whole_number
 from handful.errors import (
     CloudColorError,
     CloudScaleError,
@@ -170,6 +171,9 @@ class PointCloud:
 
     def subsampled(self, count: int, seed: int | np.random.Generator) -> PointCloud:
         """`count` of the points, drawn without replacement, in their order; all if fewer."""
+        count = whole_number("count", count, 0, MAX_DERIVED_SEED)
+        if not isinstance(seed, np.random.Generator):
+            check_seed(seed, MAX_DERIVED_SEED)
         if count >= len(self):
             return self
         _check_count(max(count, 0), f"subsampled to {count}")

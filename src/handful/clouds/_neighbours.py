@@ -8,7 +8,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.spatial import cKDTree
 
-from handful.errors import OptionError
+from handful.errors import CloudError, OptionError
+
+MAX_EDGES = 50_000_000
+"""Of one graph: 0.8 GB of indices alone."""
 
 
 class Edges(NamedTuple):
@@ -37,6 +40,7 @@ class NeighbourIndex:
     def graph(self, radius: float) -> Edges:
         """All ordered pairs of different points no farther apart than `radius`."""
         _check_radius(radius)
+        self._check_edges(self._tree, radius)
         pairs = self._tree.query_pairs(radius, output_type="ndarray")
         ends = np.concatenate([pairs, pairs[:, ::-1]])
         return _sorted_edges(ends[:, 0], ends[:, 1], self._count)
@@ -49,8 +53,21 @@ class NeighbourIndex:
             radius: In the unit of the points.
         """
         _check_radius(radius)
-        found = cKDTree(queries).sparse_distance_matrix(self._tree, radius, output_type="ndarray")
+        tree = cKDTree(queries)
+        self._check_edges(tree, radius)
+        found = tree.sparse_distance_matrix(self._tree, radius, output_type="ndarray")
         return _sorted_edges(found["i"], found["j"], self._count)
+
+    def _check_edges(self, tree: cKDTree, radius: float) -> None:
+        """Refuse more edges than memory holds; counted only where there may be so many."""
+        if tree.n * self._count <= MAX_EDGES:
+            return
+        edges = int(self._tree.count_neighbors(tree, radius))
+        if edges > MAX_EDGES:
+            raise CloudError(
+                f"{self._count:,} points have {edges:,} neighbours within {radius:g} m: need at "
+                f"most {MAX_EDGES:,}. Thin the cloud, crop it, or use a smaller radius."
+            )
 
     def distance(
         self, queries: Float[np.ndarray, "queries 3"], at_most: float = np.inf

@@ -10,44 +10,11 @@ import torch
 from jaxtyping import Float, Shaped, UInt8
 
 from handful.clouds._cloud import Box, PointCloud
+from handful.clouds._intrinsics import Intrinsics
 from handful.errors import CloudColorError, CloudShapeError, EmptyCloudError
 from handful.geometry import check_pose
 
 MILLIMETRE = 1e-3
-
-
-@dataclass(frozen=True)
-class Intrinsics:
-    """A pinhole camera without distortion; all in pixels.
-
-    Attributes:
-        fx: Focal length along the image's columns.
-        fy: Focal length along its rows.
-        cx: Column of the principal point; pixel centres are whole numbers.
-        cy: Row of the principal point.
-        width: Columns of the image.
-        height: Rows of the image.
-    """
-
-    fx: float
-    fy: float
-    cx: float
-    cy: float
-    width: int
-    height: int
-
-    def __post_init__(self) -> None:
-        values = np.array([self.fx, self.fy, self.cx, self.cy])
-        if not np.isfinite(values).all() or self.fx <= 0 or self.fy <= 0:
-            raise CloudShapeError(f"{self} needs finite numbers and positive focal lengths.")
-        if self.width < 1 or self.height < 1:
-            raise CloudShapeError(f"{self} needs at least one pixel.")
-
-    @classmethod
-    def from_field_of_view(cls, width: int, height: int, vertical: float) -> Intrinsics:
-        """Square pixels, centred, with a vertical field of view in radians."""
-        focal = height / (2.0 * np.tan(vertical / 2.0))
-        return cls(focal, focal, (width - 1) / 2.0, (height - 1) / 2.0, width, height)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +50,12 @@ class RgbdView:
             )
         pose = np.array(self.T_scene_camera, dtype=np.float64)
         check_pose(torch.from_numpy(pose), name="T_scene_camera")
+
+    @property
+    def metres(self) -> Float[np.ndarray, "height width"]:
+        """The depth in metres, float64."""
+        depth = self.depth.astype(np.float64)
+        return depth * MILLIMETRE if self.depth.dtype == np.uint16 else depth
 
 
 def cloud_from_rgbd(
@@ -121,11 +94,10 @@ def _seen(
     view: RgbdView, workspace: Box | None
 ) -> tuple[Float[np.ndarray, "seen 3"], UInt8[np.ndarray, "seen 3"]]:
     """The valid pixels of one view in the scene frame, and their colours; black without."""
-    depth = _depth_in_metres(view.depth)
+    depth = view.metres
     row, column = np.nonzero(np.isfinite(depth) & (depth > 0))
     z = depth[row, column]
-    camera = view.intrinsics
-    ray = np.stack([(column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy], axis=1)
+    ray = view.intrinsics.rays(column, row)
     points = np.concatenate([ray * z[:, None], z[:, None]], axis=1)
     motion = np.asarray(view.T_scene_camera, dtype=np.float64)
     points = points @ motion[:3, :3].T + motion[:3, 3]
@@ -135,11 +107,3 @@ def _seen(
         return points, colors
     inside = workspace.contains(points)
     return points[inside], colors[inside]
-
-
-def _depth_in_metres(
-    depth: Shaped[np.ndarray, "height width"],
-) -> Float[np.ndarray, "height width"]:
-    if depth.dtype == np.uint16:
-        return depth.astype(np.float64) * MILLIMETRE
-    return depth.astype(np.float64)

@@ -1,16 +1,29 @@
 """Demonstrations: tasks, steps, grippers, the folder on disk, importers and samples."""
 
+from ._cloud_folder import member_path as member_path
+from ._edit import cropped_demos as cropped_demos
+from ._edit import dropped_demos as dropped_demos
+from ._edit import merged_demos as merged_demos
+from ._edit import regripped_demos as regripped_demos
+from ._edit import renamed_demos as renamed_demos
+from ._folder import check_replaceable as check_replaceable
 from ._folder import load_demos as load_demos
+from ._folder import readable_json as readable_json
 from ._folder import save_demos as save_demos
 from ._gripper import ContactFrame as ContactFrame
 from ._gripper import Gripper as Gripper
 from ._gripper import HandBox as HandBox
 from ._gripper import HandShape as HandShape
 from ._gripper import gripper_from_tip as gripper_from_tip
+from ._gripper_json import gripper_from_json as gripper_from_json
+from ._gripper_json import gripper_to_json as gripper_to_json
 from ._gripper_json import load_gripper as load_gripper
 from ._hand_mesh import HandMesh as HandMesh
 from ._hands import HANDS as HANDS
 from ._hands import gripper_named as gripper_named
+from ._poses import numbers_from_json as numbers_from_json
+from ._poses import pose_from_json as pose_from_json
+from ._task import MAX_STEPS as MAX_STEPS
 from ._task import Action as Action
 from ._task import Task as Task
 from ._task import TaskStep as TaskStep

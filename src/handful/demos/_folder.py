@@ -22,9 +22,9 @@ from handful.demos._gripper_json import (
     gripper_from_json_1,
     gripper_to_json,
 )
-from handful.demos._poses import pose_from_json
-from handful.demos._task import Action
-from handful.demos._types import Demonstration, DemoSet, Step
+from handful.demos._poses import poses_from_json
+from handful.demos._task import MAX_STEPS, Action
+from handful.demos._types import MAX_DEMOS, MAX_TARGETS, Demonstration, DemoSet, Step
 from handful.errors import DemoError, errors_at, unknown_name_message
 
 MANIFEST = "demos.json"
@@ -59,7 +59,7 @@ def load_demos(folder: str | Path) -> DemoSet:
     clouds = CloudFolder(manifest.parent)
     demonstrations = tuple(
         _read_demonstration(value, address, clouds, version)
-        for address, value in fields.items("demonstrations")
+        for address, value in fields.items("demonstrations", most=MAX_DEMOS)
     )
     fields.done()
     with errors_at(manifest):
@@ -78,7 +78,7 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
         The folder.
     """
     target = Path(folder)
-    _check_replaceable(target, overwrite)
+    check_replaceable(target, MANIFEST, "demonstration folder", overwrite)
     with staged_folder(target) as staging:
         taken = {MANIFEST, MESH_FILE}
         entries = [_write_demonstration(one, staging, taken) for one in demos]
@@ -89,7 +89,7 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
             "gripper": gripper_to_json(demos.gripper, staging),
             "demonstrations": entries,
         }
-        atomic_write_text(staging / MANIFEST, _readable_json(manifest))
+        atomic_write_text(staging / MANIFEST, readable_json(manifest))
     return target
 
 
@@ -122,7 +122,10 @@ def _read_demonstration(
 ) -> Demonstration:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
-    steps = tuple(_read_step(step, where, clouds, version) for where, step in fields.items("steps"))
+    steps = tuple(
+        _read_step(step, where, clouds, version)
+        for where, step in fields.items("steps", most=MAX_STEPS)
+    )
     fields.done()
     with errors_at(address):
         return Demonstration(name, steps)
@@ -134,7 +137,7 @@ def _read_step(value: Any, address: str, clouds: CloudFolder, version: int) -> S
     action = _read_action(fields, name, version)
     scene = _read_member(fields, "scene", clouds)
     grasp = _read_member(fields, "grasp", clouds) if fields.has("grasp") else None
-    targets = [pose_from_json(pose, where) for where, pose in fields.items("targets")]
+    targets = poses_from_json(fields.items("targets", most=MAX_TARGETS))
     fields.done()
     with errors_at(address):
         return Step(name, action, scene, targets, grasp)
@@ -166,15 +169,26 @@ def _read_member(fields: Fields, name: str, clouds: CloudFolder) -> PointCloud:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _check_replaceable(target: Path, overwrite: bool) -> None:
+def check_replaceable(target: Path, manifest: str, what: str, overwrite: bool) -> None:
+    """Refuse to write a folder over something else than a folder of its kind.
+
+    Args:
+        target: Where it will be.
+        manifest: The file that every folder of the kind has.
+        what: The kind, for messages.
+        overwrite: Whether such a folder may be replaced.
+
+    Raises:
+        DemoError: Something is there that may not be replaced.
+    """
     if not target.exists():
         return
     if not target.is_dir():
         raise DemoError(f"{target}: is a file: name a folder.")
     if not any(target.iterdir()):
         return
-    if not (target / MANIFEST).is_file():
-        raise DemoError(f"{target}: is not empty and no demonstration folder: name another.")
+    if not (target / manifest).is_file():
+        raise DemoError(f"{target}: is not empty and no {what}: name another.")
     if not overwrite:
         raise DemoError(f"{target}: exists already: name another folder, or say --overwrite.")
 
@@ -213,7 +227,7 @@ def _file_name(name: str, taken: set[str]) -> str:
     return found
 
 
-def _readable_json(manifest: dict[str, Any]) -> str:
+def readable_json(manifest: dict[str, Any]) -> str:
     """Indented JSON with each row of numbers on one line."""
     text = json.dumps(manifest, indent=2)
     # A line end stands in no text of JSON, so that only lists begin like this.

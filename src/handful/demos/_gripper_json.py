@@ -11,7 +11,7 @@ from handful.demos._cloud_folder import member_path
 from handful.demos._gripper import ContactFrame, Gripper, HandBox, HandShape, gripper_from_tip
 from handful.demos._hand_mesh import HandMesh, obj_text, read_hand_meshes
 from handful.demos._hands import HANDS, gripper_named
-from handful.demos._poses import QUATERNION_ORDERS, numbers
+from handful.demos._poses import QUATERNION_ORDERS, numbers_from_json
 from handful.errors import DemoError, errors_at, unknown_name_message
 
 MESH_FILE = "hand.obj"
@@ -156,7 +156,7 @@ def _quaternion(fields: Fields) -> tuple[float, ...]:
 
 
 def _numbers(fields: Fields, name: str, count: int) -> tuple[float, ...]:
-    values = numbers(fields.any(name), (count,), f"{fields.address}: field {name!r}")
+    values = numbers_from_json(fields.any(name), (count,), f"{fields.address}: field {name!r}")
     return tuple(values.tolist())
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,10 +12,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from handful.errors import DemoError, FileFormatError, errors_at
+from handful.errors import DemoError, errors_at
+from handful.render import read_mesh_file
 
 MESH_KINDS = (".obj", ".stl", ".ply")
-MAX_MESH_BYTES = 20 * 10**6
 MAX_FACES = 20_000
 MAX_REACH = 2.0
 """Metres: no part of a hand is farther from the gripper's origin."""
@@ -103,25 +101,12 @@ def read_hand_meshes(path: Path) -> tuple[HandMesh, ...]:
         FileFormatError: It cannot be read, or is too large.
         DemoError: It is not the surface of a hand.
     """
-    from trimesh import Trimesh, load_mesh
-
-    kind = path.suffix.lower()
-    if kind not in MESH_KINDS:
-        raise FileFormatError(f"{path}: need a mesh file, {', '.join(MESH_KINDS)}.")
-    data = _bounded_bytes(path)
-    try:
-        options: dict[str, Any] = {"skip_materials": True} if kind == ".obj" else {}
-        mesh: Any = load_mesh(io.BytesIO(data), file_type=kind[1:], process=False, **options)
-        mesh = mesh if isinstance(mesh, Trimesh) else mesh.to_mesh()
-        if not 4 <= len(mesh.faces) <= MAX_FACES:
-            raise DemoError(f"{path}: has {len(mesh.faces)} faces: need 4 to {MAX_FACES}.")
-        if not _is_closed(np.asarray(mesh.faces)):
-            mesh.merge_vertices(merge_tex=True, merge_norm=True)
-            mesh.update_faces(mesh.nondegenerate_faces())
-    except DemoError:
-        raise
-    except Exception as error:  # trimesh's readers raise whatever their parsers raise
-        raise FileFormatError(f"{path}: cannot be read as a mesh: {error}.") from error
+    mesh = read_mesh_file(path, MESH_KINDS)
+    if not 4 <= len(mesh.faces) <= MAX_FACES:
+        raise DemoError(f"{path}: has {len(mesh.faces)} faces: need 4 to {MAX_FACES}.")
+    if not _is_closed(np.asarray(mesh.faces)):
+        mesh.merge_vertices(merge_tex=True, merge_norm=True)
+        mesh.update_faces(mesh.nondegenerate_faces())
     with errors_at(path):
         return hand_meshes(np.asarray(mesh.vertices), np.asarray(mesh.faces))
 
@@ -148,19 +133,6 @@ def obj_text(meshes: tuple[HandMesh, ...]) -> str:
         lines += ["f " + " ".join(str(first + index) for index in face) for face in mesh.faces]
         first += len(mesh.vertices)
     return "\n".join(lines) + "\n"
-
-
-def _bounded_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_MESH_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise FileFormatError(f"{path}: cannot be read: {error}.") from error
-    if len(data) > MAX_MESH_BYTES:
-        raise FileFormatError(
-            f"{path}: is larger than {MAX_MESH_BYTES // 10**6} MB: give a simpler mesh."
-        )
-    return data
 
 
 def _edges(faces: Int[np.ndarray, "faces 3"]) -> Int[np.ndarray, "edges 2"]:

@@ -12,6 +12,9 @@ from handful.errors import DemoError, unknown_name_message
 RESERVED = ("bench", "curve", "demos", "report")
 """Folders of a run, where models are stored by the name of their step."""
 
+MAX_STEPS = 64
+"""Of one task."""
+
 _NAME = re.compile(r"\w(?:[\w .-]{0,62}[\w-])?")
 
 
@@ -80,6 +83,8 @@ class Task:
         names = [step.name.lower() for step in self.steps]
         if not names or len(set(names)) != len(names):
             raise DemoError(f"steps {self.names}: need one or more, no two of the same name.")
+        if len(names) > MAX_STEPS:
+            raise DemoError(f"a task has {len(names)} steps: need at most {MAX_STEPS}.")
 
     def __iter__(self) -> Iterator[TaskStep]:
         return iter(self.steps)

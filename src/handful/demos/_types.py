@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +14,17 @@ from jaxtyping import Float
 
 from handful.clouds import PointCloud
 from handful.demos._gripper import Gripper
-from handful.demos._task import Action, Task, TaskStep
+from handful.demos._task import MAX_STEPS, Action, Task, TaskStep
 from handful.errors import DemoError, GeometryError, errors_at, unknown_name_message
 from handful.geometry import check_pose
 
 MAX_TARGET_GAP = 20.0
 """Metres from a target to the scene's bounding box; what is farther was meant in millimetres."""
+
+MAX_DEMOS = 10_000
+"""Of one set."""
+MAX_TARGETS = 1_000
+"""Right poses of one step."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -146,7 +152,9 @@ class DemoSet:
         names = [demonstration.name for demonstration in self.demonstrations]
         if not names:
             raise DemoError("a demonstration set needs at least one demonstration; got none.")
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        if len(names) > MAX_DEMOS:
+            raise DemoError(f"{len(names):,} demonstrations: need at most {MAX_DEMOS:,}.")
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise DemoError(f"demonstrations share the name {repeated[0]!r}: give each its own.")
         _common_task(self.demonstrations)
@@ -191,6 +199,7 @@ def _common_task(demonstrations: tuple[Demonstration, ...]) -> Task:
     before: dict[str, set[str]] = {}
     order: list[str] = []
     for demonstration in demonstrations:
+        known = sum(map(len, before.values())) + len(before)
         last: set[str] = set()
         for step in demonstration.task:
             first = steps.setdefault(step.name, step)
@@ -202,6 +211,10 @@ def _common_task(demonstrations: tuple[Demonstration, ...]) -> Task:
                     f"action {step.action.value!r} and those before it with "
                     f"{first.action.value!r}: a set shows one task."
                 )
+        if len(steps) > MAX_STEPS:
+            raise DemoError(f"the demonstrations have more than {MAX_STEPS} different steps.")
+        if known == sum(map(len, before.values())) + len(before):
+            continue  # nothing that was not known
         order = _in_order(before)
         if len(order) < len(before):
             raise DemoError(
@@ -233,6 +246,10 @@ def _checked_targets(
     if poses.ndim != 3 or poses.shape[1:] != (4, 4) or len(poses) == 0:
         raise DemoError(
             f"step {step!r}: target poses have shape {poses.shape}: need one or more 4x4 matrices."
+        )
+    if len(poses) > MAX_TARGETS:
+        raise DemoError(
+            f"step {step!r}: has {len(poses):,} target poses: need at most {MAX_TARGETS:,}."
         )
     try:
         check_pose(torch.from_numpy(poses))

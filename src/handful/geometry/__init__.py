@@ -2,6 +2,7 @@
 
 from ._checks import check_pose as check_pose
 from ._checks import check_rotation as check_rotation
+from ._checks import poses_array as poses_array
 from ._coupling import coupling_coefficients as coupling_coefficients
 from ._harmonics import spherical_harmonics as spherical_harmonics
 from ._igso3 import IsotropicGaussianSO3 as IsotropicGaussianSO3

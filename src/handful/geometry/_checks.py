@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from handful.errors import GeometryError
@@ -51,6 +55,27 @@ def check_pose(value: Tensor, *, name: str = "pose", tolerance: float = 1e-4) ->
         )
     _check_orthonormal(value[..., :3, :3], value, name, tolerance)
     return value
+
+
+def poses_array(value: Any, name: str = "pose") -> Float[np.ndarray, "poses 4 4"]:
+    """Poses that a caller gave as anything like an array, as float64 [poses, 4, 4].
+
+    Args:
+        value: One pose or several.
+        name: What the message calls them.
+
+    Raises:
+        GeometryError: They are no rigid motions.
+    """
+    try:
+        poses = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise GeometryError(f"{name} is {type(value).__name__}: need 4x4 matrices.") from error
+    poses = poses[None] if poses.ndim == 2 else poses
+    if poses.ndim != 3:
+        raise GeometryError(f"{name} has shape {poses.shape}: need 4x4 matrices [poses, 4, 4].")
+    check_pose(torch.from_numpy(np.ascontiguousarray(poses)), name=name)
+    return poses
 
 
 def _check_square(value: Tensor, size: int, name: str) -> None:

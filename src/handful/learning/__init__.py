@@ -1,6 +1,7 @@
 """Learning from demonstrations: variation, objectives, the trainer, recipes and runs on disk."""
 
 from ._calibration import calibrate as calibrate
+from ._near_target import NearTarget as NearTarget
 from ._negatives import LatticeNegatives as LatticeNegatives
 from ._negatives import Likelihood as Likelihood
 from ._negatives import Negatives as Negatives
@@ -17,6 +18,9 @@ from ._recipe import Recipe as Recipe
 from ._recipe import recipe_for as recipe_for
 from ._run import RunFolder as RunFolder
 from ._run import train_in_folder as train_in_folder
+from ._run_json import LogEntry as LogEntry
+from ._run_json import RunSummary as RunSummary
+from ._run_json import TrainedStep as TrainedStep
 from ._schedule import Schedule as Schedule
 from ._surrogate import SurrogateConfig as SurrogateConfig
 from ._surrogate import SurrogateQueries as SurrogateQueries

@@ -21,6 +21,16 @@ pose of the lattice, which raises the loss: it can then not fall below zero, and
 sharper than the lattice still has a competitor, itself. With that, the loss is the contrastive one
 of a classifier that picks the demonstrated pose out of the lattice.
 
+The lattice is coarse: 2.5 cm and about 40 degrees. A model that is a centimetre off is hardly
+punished, since no lattice pose is near enough to be more likely. Therefore K poses drawn around the
+target compete as well (`NearTarget`). With q the density that they are drawn from, a lattice pose
+stands for one part in 1 / cell of a volume and a near one for one part in 1 / cell + K q (the
+balance heuristic of multiple importance sampling, but for the lattice, whose poses near the target
+are counted in full). The mean of the sum is then between Z and 2 Z, and the loss is an upper bound
+of -log P as before, up to Jensen's bias, which is smaller: where the model is sharp there are now
+poses to see it. The target itself counts like a pose drawn at the peak of q: the loss may fall to
+-log(1 + K q cell), about -5, where the lattice alone ended at zero.
+
 The paper needs thousands of Markov chain steps for every gradient. `SampledNegatives` does that
 with any sampler, and `PaperNegatives` with the paper's numbers.
 """
@@ -28,7 +38,7 @@ with any sampler, and `PaperNegatives` with the paper's numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -38,6 +48,7 @@ from torch import Tensor
 from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import pose_to_rotation_translation, rotation_apply
+from handful.learning._near_target import NearTarget
 from handful.models import EncodedCloud, MatchEnergy
 from handful.sampling import (
     Langevin,
@@ -96,12 +107,14 @@ class LatticeNegatives:
         learn_weights: Whether weights of query points are learned from how well each does alone.
             Then one point wins in the end, which is well where one is enough, and wrong where only
             several together know an orientation: with descriptors of type 0.
+        near: Poses near the target that compete besides.
     """
 
     spacing: float = 0.025
     rotations: int = 300
     reach: float = 0.03
     learn_weights: bool = True
+    near: NearTarget = field(default_factory=NearTarget)
 
     def __post_init__(self) -> None:
         if not (self.spacing > 0 and self.reach > 0 and self.rotations >= 1):
@@ -130,7 +143,11 @@ class LatticeNegatives:
         lattice = self.lattice(scene.points, generator)
         at_target = energy.per_query(poses)
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
-        losses = query_losses(at_target, log_sums)
+        with_near = torch.stack(
+            [self._with_near(log_sums, energy, pose, lattice.log_cell, generator) for pose in poses]
+        )
+        peak = self._share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
+        losses = query_losses(at_target, with_near, peak)
         far = distance_to_scene(energy.queries.positions, poses, scene) >= self.reach
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
         knows_nothing = math.log(len(lattice.positions) * len(lattice.rotations))
@@ -141,6 +158,33 @@ class LatticeNegatives:
         with torch.no_grad():
             target = float((at_target.mean(0) * weights).sum())
             return Likelihood(loss, target, -float((log_sums * weights).sum()))
+
+    def _with_near(
+        self,
+        log_sums: Float[Tensor, "queries"],
+        energy: MatchEnergy,
+        pose: Float[Tensor, "4 4"],
+        log_cell: float,
+        generator: torch.Generator,
+    ) -> Float[Tensor, "queries"]:
+        """Log of the sum of exp(-E_i) over the lattice and over poses near a target."""
+        if self.near.count == 0:
+            return log_sums
+        poses, log_density = self.near.draw(pose, energy.queries.center, generator)
+        share = self._share(log_density, log_cell)
+        near = (-energy.per_query(poses) - share[:, None]).logsumexp(0)
+        return torch.logaddexp(log_sums, near)
+
+    def _share(
+        self, log_density: Float[Tensor, "*near"], log_cell: float
+    ) -> Float[Tensor, "*near"]:
+        """log(1 + cell K q): how much less than a pose of the lattice one near the target counts.
+
+        Per volume there are 1 / cell poses of the lattice and K q near the target.
+        """
+        if self.near.count == 0:
+            return torch.zeros_like(log_density)
+        return torch.nn.functional.softplus(log_density + log_cell + math.log(self.near.count))
 
 
 @dataclass(frozen=True)
@@ -222,15 +266,20 @@ class PaperNegatives:
 
 
 def query_losses(
-    energies: Float[Tensor, "poses queries"], log_sums: Float[Tensor, "queries"]
+    energies: Float[Tensor, "poses queries"],
+    log_sums: Float[Tensor, "*poses queries"],
+    log_share: Float[Tensor, ""] | None = None,
 ) -> Float[Tensor, "poses queries"]:
-    """How unlikely each query point by itself finds poses: -log of their share of the lattice.
+    """How unlikely each query point by itself finds poses: -log of their share of all poses.
 
     Args:
         energies: E_i(T) of the poses.
-        log_sums: Log of the sum of exp(-E_i) over the lattice, which the pose itself joins.
+        log_sums: Log of the sum of exp(-E_i) over what competes with a pose, which itself joins.
+        log_share: How much less the pose itself counts than one of the others, as a logarithm;
+            not less if left out.
     """
-    return torch.nn.functional.softplus(energies + log_sums)
+    own = energies.new_zeros(()) if log_share is None else -log_share
+    return torch.logaddexp(energies + log_sums, own)
 
 
 def distance_to_scene(

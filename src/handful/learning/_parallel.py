@@ -155,6 +155,7 @@ def _train(connection: Connection, recipe: Recipe, folder: Path, options: dict[s
     from handful.nn import keep_freed_memory
 
     signal.signal(signal.SIGINT, _first_interrupt)
+    signal.signal(signal.SIGTERM, _first_interrupt)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_interrupt_with, args=(parent,), daemon=True).start()
@@ -178,6 +179,7 @@ def _train(connection: Connection, recipe: Recipe, folder: Path, options: dict[s
 def _first_interrupt(*_: object) -> None:
     """A second interrupt must not disturb what the first one has begun: writing a checkpoint."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

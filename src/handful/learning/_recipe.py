@@ -10,6 +10,7 @@ import numpy as np
 
 from handful.demos import DemoSet, Gripper, TaskStep
 from handful.errors import OptionError, unknown_name_message
+from handful.learning._near_target import NearTarget
 from handful.learning._negatives import LatticeNegatives, Negatives, PaperNegatives
 from handful.learning._objectives import GraspQueryObjective, LearnedQueryObjective
 from handful.learning._schedule import Schedule
@@ -23,7 +24,12 @@ from handful.learning.variation import (
     Variation,
     Warp,
 )
-from handful.models import EncoderConfig, GraspQueryConfig, LearnedQueryConfig, ModelConfig
+from handful.models import (
+    EncoderConfig,
+    GraspQueryConfig,
+    LearnedQueryConfig,
+    ModelConfig,
+)
 from handful.policy import Preparation, SearchConfig
 
 PRESETS = ("fast", "paper")
@@ -66,13 +72,15 @@ PLACES = ContextDropout(probability=0.6, smallest=0.13, largest=0.2, nearest_cut
 must not take away its edge, which tells them apart."""
 NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
-SENSOR = Sensor(noisy=0.4, sparse=0.2, sparsest=0.6)
+SENSOR = Sensor(partial=0.5, noisy=0.4, sparse=0.2, sparsest=0.6)
 
 KEY_ENCODER = EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026)
 HELD_ENCODER = EncoderConfig(voxel_size=0.02, radius=0.06, shape_radius=0.024)
 """Of scenes and of what is held. Few points that see far: what tells the bottom of a bowl from its
 wall is centimetres away. What is lost by thinning is told by the shape around each point."""
 
+NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
+"""Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
 STEPS = {False: 1800, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
@@ -213,7 +221,8 @@ def _paper_training() -> TrainingConfig:
 def _negatives(types: Sequence[int], paper: bool) -> Negatives:
     if paper:
         return PaperNegatives()
-    return LatticeNegatives(learn_weights=_knows_orientation(types))
+    oriented = _knows_orientation(types)
+    return LatticeNegatives(learn_weights=oriented, near=NEAR if oriented else NearTarget())
 
 
 def _learned_positions(gripper: Gripper, types: Sequence[int]) -> tuple[tuple[float, ...], ...]:

@@ -25,19 +25,28 @@ from safetensors.torch import save
 from torch import Tensor
 
 import handful
-from handful._files import atomic_write_bytes, atomic_write_text, exclusive
-from handful._strict_json import Fields, read_json
+from handful._files import alone, atomic_write_bytes, atomic_write_text, exclusive, make_folder
+from handful._names import printable
+from handful._strict_json import MAX_TEXT, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
-from handful.errors import FileFormatError, HandfulError, OptionError
+from handful.errors import FileFormatError, OptionError
 from handful.learning._recipe import Recipe
+from handful.learning._run_json import (
+    FORMAT,
+    MAX_SECONDS,
+    VERSION,
+    LogEntry,
+    RunSummary,
+    TrainedStep,
+    read_log,
+    summary_from_json,
+)
 from handful.learning._train import finish, make_trainer
 from handful.learning._trainer import StepReport, Trainer, rank
 from handful.policy import Predictor, load_predictor, save_predictor
 
 SUMMARY = "run.json"
 LOCK = ".run.lock"
-FORMAT = "handful-run"
-VERSION = 2
 
 SECONDS_BETWEEN_CHECKPOINTS = 20.0
 
@@ -54,23 +63,27 @@ class RunFolder:
 
     def model(self, step: str) -> Path:
         """Folder of the predictor of a step."""
-        return self.path / step
+        return self.path / _checked(step)
 
     def log(self, step: str) -> Path:
         """Its training log."""
-        return self.path / f"{step}.log.jsonl"
+        return self.path / f"{_checked(step)}.log.jsonl"
 
     def checkpoint(self, step: str) -> Path:
         """Its checkpoint."""
-        return self.path / f"{step}.checkpoint.safetensors"
+        return self.path / f"{_checked(step)}.checkpoint.safetensors"
 
-    def summary(self) -> dict[str, Any]:
-        """What `run.json` holds; empty when there is none."""
-        file = self.path / SUMMARY
-        content = read_json(file) if file.is_file() else {}
-        if not isinstance(content, dict):
-            raise FileFormatError(f"{file}: need an object with fields.")
-        return content
+    def lock(self, step: str) -> Path:
+        """The file that a process holds while it trains the step."""
+        return self.path / f".{_checked(step)}.lock"
+
+    def summary(self) -> RunSummary:
+        """What `run.json` says; nothing when there is none.
+
+        Raises:
+            FileFormatError: The file is not what it should be.
+        """
+        return summary_from_json(self._content(), str(self.path / SUMMARY))
 
     @property
     def task(self) -> Task:
@@ -81,21 +94,18 @@ class RunFolder:
         Raises:
             FileFormatError: There is no run in the folder.
         """
-        noted = self.summary().get("steps")
+        noted = self.summary().task
         if noted is not None:
-            return _task_from_json(noted, f"{self.path / SUMMARY}: steps")
+            return noted
         found = [action for action in Action if self.model(action.value).is_dir()]
         if not found:
             there = "holds no training run" if self.path.is_dir() else "there is no such folder"
             raise FileFormatError(f"{self.path}: {there}: give the folder of `handful train`.")
         return Task(tuple(TaskStep(action.value, action) for action in found))
 
-    def trained(self, step: str) -> dict[str, Any]:
-        """What `run.json` says of the model of a step; empty when it says nothing."""
-        content = self.summary()
-        models = content.get("models", content)  # version 1 had them at the top
-        found = models.get(step) if isinstance(models, dict) else None
-        return found if isinstance(found, dict) else {}
+    def trained(self, step: str) -> TrainedStep:
+        """What `run.json` says of the model of a step; nothing known when it says nothing."""
+        return self.summary().models.get(step, TrainedStep())
 
     def predictor(self, step: str) -> Predictor:
         """The predictor of one step.
@@ -131,40 +141,62 @@ class RunFolder:
         """Add entries to `run.json`; entries that are objects are merged.
 
         Processes that train steps of one run note one after the other.
+
+        Raises:
+            FileFormatError: `run.json` is not what it should be, or cannot be written.
         """
         with exclusive(self.path / LOCK):
-            content = self.summary() or {"format": FORMAT, "version": VERSION}
+            content = self._content() or {"format": FORMAT, "version": VERSION}
             for name, value in entries.items():
                 old = content.get(name)
                 if isinstance(old, dict) and isinstance(value, dict):
                     value = {**old, **value}
                 content[name] = value
+            summary_from_json(content, str(self.path / SUMMARY))
             atomic_write_text(self.path / SUMMARY, json.dumps(content, indent=2) + "\n")
+
+    def note_training(
+        self, demos: str | Path, count: int, command: str, options: dict[str, Any]
+    ) -> None:
+        """Note what a training was given, for people and for the report.
+
+        Args:
+            demos: Folder of the demonstrations.
+            count: How many there are.
+            command: That was given.
+            options: By name.
+        """
+        self.note(
+            demonstrations={"folder": printable(str(demos)), "count": count},
+            options=options,
+            command=printable(command)[:MAX_TEXT],
+        )
 
     def holds(self, demos: DemoSet, recipe: Recipe) -> bool:
         """Whether the model that these demonstrations and this recipe lead to is there."""
         step = recipe.step.name
-        mark = self.trained(step).get("fingerprint")
+        mark = self.trained(step).fingerprint
         return self.model(step).exists() and mark == fingerprint(demos, recipe)
 
-    def curve(self, step: str) -> list[dict[str, Any]]:
-        """The training log as it was written."""
-        file = self.log(step)
-        lines = file.read_text().splitlines() if file.is_file() else []
-        return [json.loads(line) for line in lines]
+    def curve(self, step: str) -> list[LogEntry]:
+        """The training log.
+
+        Raises:
+            FileFormatError: A line of it is something else.
+        """
+        return read_log(self.log(step))
+
+    def _content(self) -> dict[str, Any]:
+        """What `run.json` holds, checked; empty when there is none."""
+        file = self.path / SUMMARY
+        content = read_json(file) if file.is_file() else {}
+        summary_from_json(content, str(file))
+        return content
 
 
-def _task_from_json(value: Any, address: str) -> Task:
-    items = value if isinstance(value, list) else []
-    steps = []
-    try:
-        for index, item in enumerate(items):
-            fields = Fields(item, f"{address}[{index}]", FileFormatError)
-            steps.append(TaskStep(fields.text("name"), Action.named(fields.text("action"))))
-            fields.done()
-        return Task(tuple(steps))
-    except HandfulError as error:
-        raise FileFormatError(f"{address}: {error}") from error
+def _checked(step: str) -> str:
+    """The name of a step, once it is clear that it names a file inside of the run's folder."""
+    return TaskStep(step, Action.PICK).name
 
 
 def train_in_folder(
@@ -185,8 +217,26 @@ def train_in_folder(
         resume: Go on from the checkpoint, if there is one; a finished model is just loaded.
         overwrite: Train anew where a model or a checkpoint is already there.
         report: Called after every step.
+
+    Raises:
+        BusyError: Another process trains this step of the run.
     """
     run = RunFolder(Path(folder))
+    if rank() != 0:  # the first process of `torchrun` holds the lock and writes
+        return _train_in_folder(demos, recipe, run, resume, overwrite, report)
+    make_folder(run.path)
+    with alone(run.lock(recipe.step.name), f"{run.path}: the step {recipe.step.name!r}"):
+        return _train_in_folder(demos, recipe, run, resume, overwrite, report)
+
+
+def _train_in_folder(
+    demos: DemoSet,
+    recipe: Recipe,
+    run: RunFolder,
+    resume: bool,
+    overwrite: bool,
+    report: Callable[[StepReport], None] | None,
+) -> Predictor:
     trainer = make_trainer(demos, recipe)
     step = recipe.step.name
     mark = fingerprint(demos, recipe)
@@ -197,7 +247,7 @@ def train_in_folder(
             "--overwrite, or name another folder."
         )
     if resume and run.model(step).exists():
-        _check_same(run.trained(step).get("fingerprint"), mark, run.model(step))
+        _check_same(run.trained(step).fingerprint, mark, run.model(step))
         return load_predictor(run.model(step))
     spent = 0.0
     if resume and run.checkpoint(step).exists():
@@ -205,7 +255,6 @@ def train_in_folder(
     if rank() != 0:
         trainer.run()
         return finish(trainer, demos, recipe)
-    _make_folder(run.path)
     run.note(
         version=VERSION,
         handful=handful.__version__,
@@ -266,7 +315,7 @@ class _Keeper:
         self._start = self._saved = time.monotonic()
         self._state = trainer.state()
         kept = run.curve(step)[: trainer.done] if trainer.done else []
-        self._lines = [json.dumps(line) for line in kept]
+        self._lines = [line.to_json() for line in kept]
         self._write_log()
 
     @property
@@ -276,8 +325,8 @@ class _Keeper:
 
     def step_done(self, report: StepReport) -> None:
         self._state = self._trainer.state()
-        entry = {**asdict(report), "seconds": round(self.seconds, 3)}
-        self._lines.append(json.dumps(entry))
+        entry = LogEntry(**asdict(report), seconds=round(self.seconds, 3))
+        self._lines.append(entry.to_json())
         if time.monotonic() - self._saved > SECONDS_BETWEEN_CHECKPOINTS:
             self.save()
         if self._report is not None:
@@ -304,7 +353,10 @@ def _resume(trainer: Trainer, path: Path, mark: str) -> float:
             for name in file.keys():  # noqa: SIM118 - not a dictionary
                 tensors[name] = file.get_tensor(name)
         trainer.resume(tensors)
-        return float(meta["seconds"])
+        seconds = float(meta["seconds"])
+        if not 0.0 <= seconds <= MAX_SECONDS:
+            raise ValueError(f"it says {seconds} seconds")
+        return seconds
     except (SafetensorError, OSError, KeyError, ValueError, RuntimeError) as error:
         raise FileFormatError(
             f"{path}: not a whole checkpoint ({error}): begin anew with --overwrite."
@@ -317,10 +369,3 @@ def _check_same(found: str | None, mark: str, path: Path) -> None:
             f"{path}: was trained with other demonstrations or options: give the same ones, begin "
             "anew with --overwrite, or name another folder."
         )
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be made: {error.strerror}.") from error

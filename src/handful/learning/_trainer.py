@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 
+from handful._checks import MAX_TRAINING_STEPS, check_seed, whole_number
 from handful.errors import HandfulError, OptionError
 from handful.learning._adam import Adam
 from handful.learning._objectives import Loss
@@ -57,8 +58,9 @@ class TrainingConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.batch < 1:
-            raise OptionError(f"training steps {self.steps}, batch {self.batch}: need 1 or more.")
+        whole_number("training steps", self.steps, 1, MAX_TRAINING_STEPS)
+        whole_number("batch", self.batch, 1, 10_000)
+        check_seed(self.seed)
         if not (self.clip > 0 and 0 <= self.averaging < 1):
             raise OptionError(f"training clip {self.clip}, averaging {self.averaging}: need > 0, "
                               "and 0 to 1.")  # fmt: skip

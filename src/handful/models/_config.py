@@ -6,6 +6,7 @@ import dataclasses
 import types
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from handful._checks import shown
 from handful._strict_json import Fields
 from handful.errors import FileFormatError, HandfulError
 
@@ -59,7 +60,7 @@ def _read(hint: Any, value: Any, address: str) -> Any:
         return tuple(_read(inner, item, f"{address}[{i}]") for i, item in enumerate(value))
     accepted = (int, float) if hint is float else hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
-        raise FileFormatError(f"{address}: is {value!r}: need {hint.__name__}.")
+        raise FileFormatError(f"{address}: is {shown(value)}: need {hint.__name__}.")
     if hint is float and not -MAX_NUMBER < value < MAX_NUMBER:
-        raise FileFormatError(f"{address}: is {value!r}: need a finite number.")
+        raise FileFormatError(f"{address}: is {shown(value)}: need a finite number.")
     return hint(value)

@@ -31,6 +31,10 @@ FEW_POSITIONS = 384
 """Up to so many positions are evaluated without a matrix for each point of the cloud."""
 
 
+LARGEST_ENCODER = 5_000_000
+"""Size of an encoder, a fifth of its parameters: a thousand times the usual one, 0.1 GB."""
+
+
 @dataclass(frozen=True)
 class EncoderConfig:
     """What an encoder is built from; lengths in metres.
@@ -77,6 +81,14 @@ class EncoderConfig:
                 raise OptionError(
                     f"encoder {name} is {getattr(self, name)}: need {least} to {most}."
                 )
+
+        size = self.layers * (self.channels * (self.degree + 1)) ** 2
+        if size > LARGEST_ENCODER:
+            raise OptionError(
+                f"encoder with {self.layers} layers, degree {self.degree} and {self.channels} "
+                f"channels has a size of {size:,} (layers * (channels * (degree + 1))^2): need at "
+                f"most {LARGEST_ENCODER:,}."
+            )
 
     @property
     def receptive_radius(self) -> float:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from handful._checks import real_number, whole_number
 from handful.clouds import PointCloud
-from handful.errors import OptionError
 from handful.models._energy import QueryPoints
 from handful.models._field import EncodedCloud, Encoder, EncoderConfig, Field, FieldHead
 from handful.nn import Types
@@ -42,16 +41,12 @@ class GraspQueryConfig:
     unit: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= 10_000 or not 0 <= self.steps <= 10_000:
-            raise OptionError(
-                f"query count {self.count} and steps {self.steps}: need 1, 0 or more."
-            )
-        if self.strongest < 1:
-            raise OptionError(f"strongest is {self.strongest}: keep one query point or more.")
-        for name in ("cluster_radius", "step_size", "unit"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise OptionError(f"query {name} is {value}: need a positive number.")
+        whole_number("query count", self.count, 1, 1_000)
+        whole_number("query steps", self.steps, 0, 10_000)
+        whole_number("strongest", self.strongest, 1, 1_000)
+        real_number("query cluster_radius", self.cluster_radius, 1e-5, 1.0)
+        real_number("query step_size", self.step_size, 1e-9, 100.0)
+        real_number("query unit", self.unit, 1e-4, 10.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from handful._checks import shown
 from handful.errors import OptionError
 from handful.models._energy import QueryPoints
 from handful.nn import Types
+
+MAX_QUERIES = 1_000
+MAX_REACH = 10.0
+"""Metres: no query point is farther from the gripper's origin."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,12 @@ class LearnedQueryConfig:
         lengths = {len(position) for position in self.positions}
         if lengths != {3} or not np.isfinite(self.positions).all():
             raise OptionError(
-                f"query positions are {self.positions}: need one or more x, y, z in metres."
+                f"query positions are {shown(self.positions)}: need one or more x, y, z in metres."
+            )
+        if len(self.positions) > MAX_QUERIES or np.abs(self.positions).max() > MAX_REACH:
+            raise OptionError(
+                f"{len(self.positions)} query positions, up to {np.abs(self.positions).max():g} m "
+                f"from the gripper: need at most {MAX_QUERIES}, within {MAX_REACH:g} m."
             )
 
 

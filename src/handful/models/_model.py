@@ -14,6 +14,9 @@ from handful.models._grasp_queries import GraspQueries, GraspQueryConfig
 from handful.models._learned_queries import LearnedQueries, LearnedQueryConfig
 from handful.nn import Types
 
+LARGEST_DESCRIPTOR = 2_048
+"""Numbers of a descriptor; the usual one has 88."""
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -37,7 +40,11 @@ class ModelConfig:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        Types(self.descriptor)
+        if Types(self.descriptor).dim > LARGEST_DESCRIPTOR:
+            raise OptionError(
+                f"descriptor channels are {self.descriptor}, {Types(self.descriptor).dim} numbers: "
+                f"need at most {LARGEST_DESCRIPTOR}."
+            )
         check_energy_options(self.norm, self.temperature)
         if (self.learned is None) == (self.grasp is None):
             raise OptionError("a model has query points of one source: give `learned` or `grasp`.")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
-from handful._files import atomic_write_bytes, atomic_write_text, staged_folder
+from handful._files import atomic_write_bytes, atomic_write_text, read_bytes, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.errors import FileFormatError, OptionError, unknown_name_message
 from handful.models._config import config_from_json, config_to_json
@@ -24,6 +26,13 @@ FORMAT = "handful-model"
 VERSION = 2
 CONFIG = "config.json"
 WEIGHTS = "weights.safetensors"
+USE = "use.json"
+"""What a predictor adds to its model's folder (`handful.policy`)."""
+SAVED_FILES = (WEIGHTS, USE)
+"""Files beside the configuration whose digests it holds."""
+MAX_MODEL_BYTES = 512 * 2**20
+_OWN = "config"
+"""Under this name stands the digest of the configuration itself."""
 
 
 def save_model(model: EdfModel, folder: str | Path, notes: dict[str, str] | None = None) -> Path:
@@ -32,22 +41,28 @@ def save_model(model: EdfModel, folder: str | Path, notes: dict[str, str] | None
     Args:
         model: What to write.
         folder: Where to.
-        notes: More text files for the folder, by name.
+        notes: More text files for the folder, by name; of those in `SAVED_FILES`.
     """
     target = Path(folder)
     if target.is_dir() and any(target.iterdir()) and not (target / CONFIG).is_file():
         raise FileFormatError(f"{target}: is not empty and holds no model: name another folder.")
     weights = {name: value.detach().contiguous() for name, value in model.state_dict().items()}
+    files = {name: text.encode() for name, text in (notes or {}).items()}
+    files[WEIGHTS] = save(weights)
+    config = config_to_json(model.config)
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "config": config_to_json(model.config),
+        "config": config,
+        "digests": {
+            _OWN: _digest(_canonical(config)),
+            **{name: _digest(data) for name, data in files.items()},
+        },
     }
     with staged_folder(target) as staging:
-        atomic_write_bytes(staging / WEIGHTS, save(weights))
+        for name, data in files.items():
+            atomic_write_bytes(staging / name, data)
         atomic_write_text(staging / CONFIG, json.dumps(content, indent=2) + "\n")
-        for name, text in (notes or {}).items():
-            atomic_write_text(staging / name, text)
     return target
 
 
@@ -55,6 +70,11 @@ def load_model(folder: str | Path) -> EdfModel:
     """Read a model, ready for inference; whatever does not fit its configuration is an error.
 
     Models of version 1, which had a configuration of its own for each of two kinds, are read too.
+    Every file whose digest the configuration holds must be as it was saved. Models of before, which
+    have no digests, are read without that check.
+
+    Raises:
+        FileFormatError: Something is missing, wrong or changed; the message names the file.
     """
     path = Path(folder)
     if not (path / CONFIG).is_file():
@@ -65,13 +85,44 @@ def load_model(folder: str | Path) -> EdfModel:
     if name != FORMAT or version not in (1, VERSION):
         raise FileFormatError(f"{address}: need format {FORMAT!r}, version 1 or {VERSION}.")
     read = _config_of_version_1 if version == 1 else _config
+    _check_digests(fields, path)
     try:
-        model = EdfModel(read(fields, f"{address}: config"))
+        config = read(fields, f"{address}: config")
+        fields.done()
+        model = EdfModel(config)
     except OptionError as error:  # of fields that are right each by itself, and not together
         raise FileFormatError(f"{address}: config: {error}") from error
-    fields.done()
-    _load_weights(model, path / WEIGHTS)
+    model.load_state_dict(_weights(path / WEIGHTS, model.state_dict()))
     return model.eval()
+
+
+def _check_digests(fields: Fields, folder: Path) -> None:
+    """Refuse files that are not as they were saved: flipped bits, cut copies, mixed models."""
+    if not fields.has("digests"):
+        return
+    digests = Fields(fields.any("digests"), f"{fields.address}: digests", FileFormatError)
+    found = {_OWN: _digest(_canonical(fields.any("config")))}
+    for name in SAVED_FILES:
+        if digests.has(name):
+            found[name] = _digest(read_bytes(folder / name, MAX_MODEL_BYTES))
+    for name, digest in found.items():
+        if digests.text(name, longest=100) != digest:
+            file = folder / (CONFIG if name == _OWN else name)
+            raise FileFormatError(
+                f"{file}: is not as it was saved (its SHA-256 digest differs): copy the model "
+                f"again, or train it again. If you changed it on purpose, take the field 'digests' "
+                f"out of {folder / CONFIG}."
+            )
+    digests.done()
+
+
+def _canonical(config: Any) -> bytes:
+    """A configuration as bytes that do not depend on spaces and the order of fields."""
+    return json.dumps(config, sort_keys=True).encode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _config(fields: Fields, address: str) -> ModelConfig:
@@ -135,18 +186,22 @@ class _PlaceConfig:
     temperature: float
 
 
-def _load_weights(model: EdfModel, path: Path) -> None:
+def _weights(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a file, which are those expected.
+
+    Raises:
+        FileFormatError: They are others, of other sizes, or not finite.
+    """
     try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
+        weights = load(read_bytes(path, MAX_MODEL_BYTES))
+    except SafetensorError as error:
         raise FileFormatError(f"{path}: not readable weights: {error}") from error
-    expected = model.state_dict()
     for name in sorted(expected.keys() ^ weights.keys()):
         where = "is missing" if name in expected else "does not belong there"
         raise FileFormatError(f"{path}: tensor {name!r} {where}.")
     for name, value in weights.items():
         _check_tensor(path, name, value, expected[name])
-    model.load_state_dict(weights)
+    return weights
 
 
 def _check_tensor(path: Path, name: str, value: Tensor, expected: Tensor) -> None:

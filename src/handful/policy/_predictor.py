@@ -224,6 +224,9 @@ class Predictor:
             T_scene_gripper: The poses.
             scene: Scene cloud, metres.
             grasp: As for `sample`.
+
+        Raises:
+            GeometryError: They are no poses.
         """
         start = time.perf_counter()
         rated = self.look(scene, grasp).rate(T_scene_gripper)

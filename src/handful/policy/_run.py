@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from handful._checks import MAX_POSES, check_seed, whole_number
 from handful.clouds import as_cloud
 from handful.demos import Task, TaskStep
 from handful.errors import OptionError
@@ -70,8 +71,9 @@ def run_task(
     if missing:
         raise OptionError(f"the step {missing[0]!r} has no predictor: train or give one.")
     check_least_confidence(least_confidence)
-    if looks < 1:
-        raise OptionError(f"looks is {looks}: need 1 or more.")
+    check_seed(seed)
+    whole_number("samples", samples, 1, MAX_POSES)
+    whole_number("looks", looks, 1, 1000)
     run = _Run(robot, predictors, limits, samples, seed, watcher or Watcher(), pre_distance,
                least_confidence, looks, look_ahead)  # fmt: skip
     records: list[StepRecord] = []

@@ -8,10 +8,14 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from handful._checks import real_number, whole_number
 from handful.clouds import Box
 from handful.errors import OptionError
 from handful.models import MatchEnergy, QueryPoints
 from handful.sampling import ExhaustiveSearch, near_points
+
+DENSEST = 2e9
+"""Poses of a lattice in a cubic metre, at most: fifty times as many as by default."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,17 @@ class SearchConfig:
     reach: float = 0.03
 
     def __post_init__(self) -> None:
-        if not (0 < self.spacing < 10 and 0 < self.reach < 10):
-            raise OptionError(f"{self}: need positive lengths in metres.")
+        real_number("search spacing", self.spacing, 1e-3, 10.0)
+        real_number("search reach", self.reach, 1e-3, 10.0)
+        whole_number("search rotations", self.rotations, 1, 20_000)
+        whole_number("search starts", self.starts, 1, 10_000)
+        whole_number("search refine_steps", self.refine_steps, 1, 1_000)
+        density = self.rotations / self.spacing**3
+        if density > DENSEST:
+            raise OptionError(
+                f"search spacing {self.spacing} m and {self.rotations} rotations are "
+                f"{density:.2g} poses in a cubic metre: need at most {DENSEST:.0g}."
+            )
 
     def rules(self) -> ExhaustiveSearch:
         """The search, wherever."""

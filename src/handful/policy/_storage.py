@@ -10,14 +10,13 @@ from typing import Any
 from handful._strict_json import Fields, read_json
 from handful.demos import Action, Gripper, TaskStep, gripper_from_tip
 from handful.errors import DemoError, FileFormatError
-from handful.models import config_from_json, config_to_json, load_model, save_model
+from handful.models import USE, config_from_json, config_to_json, load_model, save_model
 from handful.policy._confidence import Confidence
 from handful.policy._predictor import Predictor
 from handful.policy._preparation import Preparation
 from handful.policy._search import SearchConfig
 from handful.policy._unlike import CloudStatistics
 
-USE = "use.json"
 FORMAT = "handful-trained-model"
 VERSION = 2
 

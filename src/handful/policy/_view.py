@@ -13,8 +13,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from handful._checks import MAX_DERIVED_SEED, MAX_POSES, check_seed, whole_number
 from handful.clouds import Box, PointCloud
 from handful.errors import EmptyCloudError, OptionError
+from handful.geometry import poses_array
 from handful.models import EdfModel, Field, MatchEnergy, ThinnedCloud
 from handful.policy._preparation import PreparedClouds
 from handful.policy._ranked import RankedPoses
@@ -102,7 +104,8 @@ class SceneView:
     def sample(self, n: int = 100, seed: int = 0, sampler: Sampler | None = None) -> RankedPoses:
         """The distinct best poses, at most n; see `Predictor.sample`."""
         start = time.perf_counter()
-        generator = torch.Generator().manual_seed(seed)
+        whole_number("n", n, 1, MAX_POSES)
+        generator = torch.Generator().manual_seed(check_seed(seed, MAX_DERIVED_SEED))
         if len(self.tiles) == 1:
             energy = self.energy(0)
             search = sampler or self._search(energy)
@@ -124,6 +127,7 @@ class SceneView:
     def rate(self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]) -> RankedPoses:
         """Poses from elsewhere with their energies, the best first; see `Predictor.rate`."""
         start = time.perf_counter()
+        T_scene_gripper = poses_array(T_scene_gripper, "T_scene_gripper")
         T_gripper_trained = np.linalg.inv(self._predictor.T_trained_gripper)
         framed = self._clouds.between_frames(T_scene_gripper @ T_gripper_trained)
         poses = torch.from_numpy(framed).to(self._queries.positions)

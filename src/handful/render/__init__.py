@@ -5,6 +5,13 @@ from ._camera import look_at as look_at
 from ._mesh import Color as Color
 from ._mesh import ColoredMesh as ColoredMesh
 from ._mesh import joined as joined
+from ._mesh_files import MAX_FACES as MAX_FACES
+from ._mesh_files import read_mesh_file as read_mesh_file
+from ._noise import NO_NOISE as NO_NOISE
+from ._noise import NOISES as NOISES
+from ._noise import DepthNoise as DepthNoise
+from ._noise import NoiseModel as NoiseModel
+from ._noise import noise_named as noise_named
 from ._picture import PictureStyle as PictureStyle
 from ._picture import draw_picture as draw_picture
 from ._rgbd import Light as Light

@@ -26,6 +26,10 @@ class Camera:
     T_scene_camera: Float[np.ndarray, "4 4"]
 
     def __post_init__(self) -> None:
+        if self.intrinsics.distorted:
+            raise GeometryError(
+                f"{self.intrinsics} has lens distortion: pictures are drawn without a lens."
+            )
         rotation = self.T_scene_camera[:3, :3]
         error = np.abs(rotation @ rotation.T - np.eye(3)).max()
         if not np.isfinite(self.T_scene_camera).all() or error > 1e-4:

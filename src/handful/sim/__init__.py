@@ -1,5 +1,11 @@
 """The simulated world: a robot, cameras, objects, tasks and their oracle, in MuJoCo."""
 
+from handful.render import NO_NOISE as NO_NOISE
+from handful.render import NOISES as NOISES
+from handful.render import DepthNoise as DepthNoise
+from handful.render import NoiseModel as NoiseModel
+from handful.render import noise_named as noise_named
+
 from ._collect import Recorder as Recorder
 from ._collect import collect_demos as collect_demos
 from ._errors import DivergedError as DivergedError
@@ -14,11 +20,6 @@ from ._film import write_video as write_video
 from ._hand import SIMULATED as SIMULATED
 from ._hand import check_hand as check_hand
 from ._model import Placed as Placed
-from ._noise import NO_NOISE as NO_NOISE
-from ._noise import NOISES as NOISES
-from ._noise import DepthNoise as DepthNoise
-from ._noise import NoiseModel as NoiseModel
-from ._noise import noise_named as noise_named
 from ._rig import DEFAULT_RIG as DEFAULT_RIG
 from ._rig import CameraRig as CameraRig
 from ._world import World as World

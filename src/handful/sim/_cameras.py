@@ -9,9 +9,8 @@ from jaxtyping import Float
 
 from handful.clouds import Box, Intrinsics, PointCloud, RgbdView, cloud_from_rgbd
 from handful.demos import Gripper
-from handful.render import Camera, look_at
+from handful.render import NO_NOISE, Camera, look_at
 from handful.sim._hand import GROUP_ARM, GROUP_HAND, GROUP_OBJECT, GROUP_SCENE
-from handful.sim._noise import NO_NOISE
 from handful.sim._renderer import Renderer
 from handful.sim._rig import MOST_CAMERAS, MOST_VIEWS, CameraRig
 from handful.sim._self_filter import robot_shapes, without_robot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from handful._checks import check_seed, whole_number
 from handful.demos import Demonstration, DemoSet, Gripper, Step, TaskStep
-from handful.errors import OptionError
 from handful.policy import Watcher
 from handful.sim._errors import SimError
 from handful.sim._hand import SIMULATED
@@ -44,8 +44,7 @@ def collect_demos(
         OptionError: `count` or `seed` is out of range.
         SimError: The oracle fails too often, with its last reason.
     """
-    if not 1 <= count <= 1000 or seed < 0:
-        raise OptionError(f"collect: count {count}, seed {seed}: need 1 to 1000 and 0 or more.")
+    count, seed = whole_number("count", count, 1, 1000), check_seed(seed)
     kept: list[Demonstration] = []
     reason = ""
     for attempt in range(_TRIES_PER_DEMO * count):

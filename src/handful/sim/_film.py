@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
+from handful._files import make_folder
 from handful.clouds import Intrinsics, RgbdView
 from handful.demos import TaskStep
 from handful.errors import OptionError
@@ -179,7 +180,7 @@ def write_video(frames: list[UInt8[np.ndarray, "h w 3"]], path: Path) -> Path:
     """
     if path.suffix.lower() not in SUFFIXES:
         raise OptionError(f"{path}: videos are written as {' or '.join(SUFFIXES)}.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     encoder = _encoder() if path.suffix.lower() == ".mp4" else None
     if encoder is None:
         path = path.with_suffix(".gif")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from handful.errors import OptionError
-from handful.sim._noise import DepthNoise, noise_named
+from handful.render import DepthNoise, noise_named
 
 MOST_CAMERAS, MOST_VIEWS = 3, 6
 

@@ -34,6 +34,11 @@ _FIELD_OF_VIEW = 0.6
 
 _STRIP_FIELD_OF_VIEW = 1.0
 
+MOST_TARGETS = 24
+"""Target poses of one step that are drawn; more would hide the scene."""
+_LONGEST_TITLE = 160
+"""Characters of a description above the picture."""
+
 _CONTEXT = (1.15, 1.4)
 """What is shown reaches from its middle this many lengths of the hand: at least, at most."""
 
@@ -88,9 +93,10 @@ def picture_of_step(step: Step, gripper: Gripper, voxel: float | None = None) ->
     if voxel is not None:
         scene = voxel_filter(scene, voxel)
         grasp = None if grasp is None else voxel_filter(grasp, voxel)
-    held = [] if grasp is None else [grasp.transformed(target) for target in step.targets]
+    targets = step.targets[:MOST_TARGETS]
+    held = [] if grasp is None else [grasp.transformed(target) for target in targets]
     sketch = hand_mesh(gripper, _SKETCH_COLOR, opacity=0.55)
-    sketches = [] if held else [sketch.transformed(target) for target in step.targets]
+    sketches = [] if held else [sketch.transformed(target) for target in targets]
     T_scene_contact = step.targets[0] @ gripper.T_gripper_contact
     hand = thinned(held[0].points) if held else moved(hand_points(gripper), step.targets[0])
     # Open fingers show best side by side; a hand that holds something, beside what it holds.
@@ -169,5 +175,10 @@ def _title(demos: DemoSet, shown: int) -> str:
     number = f"{shown} of {len(demos)}" if shown < len(demos) else f"{len(demos)}"
     plural = "" if len(demos) == 1 else "s"
     return f"{number} demonstration{plural}" + (
-        f": {demos.description}" if demos.description else ""
+        f": {_one_line(demos.description)}" if demos.description else ""
     )
+
+
+def _one_line(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST_TITLE else f"{words[: _LONGEST_TITLE - 3]}..."

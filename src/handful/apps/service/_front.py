@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 import handful
+from handful._checks import MAX_DERIVED_SEED
 from handful._strict_json import parse_json
 from handful.apps.service._config import ServiceConfig
 from handful.apps.service._form import Observation, observation
@@ -36,7 +37,6 @@ from handful.apps.service._tracks import Track, Tracks
 from handful.errors import HandfulError, unknown_name_message
 
 MOST_POSES = 1000
-MOST_SEED = 2**53
 FARTHEST = 1000.0
 """Metres: no number of a pose is larger."""
 Seen = Annotated[Observation, Depends(observation)]
@@ -89,7 +89,7 @@ class Front:
         seen: Seen,
         n: Number = 16,
         seed: Annotated[
-            int, Form(ge=0, le=MOST_SEED, description="The same seed gives the same poses.")
+            int, Form(ge=0, le=MAX_DERIVED_SEED, description="The same seed gives the same poses.")
         ] = 0,
         beside: Annotated[
             bool,

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
+from handful._names import printable
 from handful.bench.report._statistics import Summary
 
 _INK, _SOFT, _LINE = "#1d2430", "#5b6677", "#e2e7ee"
@@ -21,6 +22,8 @@ _Spot = Callable[[float, float], str]
 _FONT = 'font-family="system-ui, sans-serif"'
 _LEGEND_ROW = 18.0
 """Pixels from one row of a legend to the next."""
+MOST = 1e12
+"""Values beyond this in size are not drawn: an axis that holds them shows nothing else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class Line:
     Attributes:
         name: For the legend.
         x: Where.
-        y: What; not-finite values are left out.
+        y: What; values that are not finite, or larger than `MOST`, are left out.
         low: Lower ends of intervals, if there are any.
         high: Upper ends.
         smooth: Draw the values faintly and their running median over this many strongly.
@@ -69,7 +72,8 @@ def line_chart(
     height += round(top - 44.0)
     bottom = height - 44.0
     every_x = np.concatenate([line.x for line in lines])
-    low_x, high_x = float(every_x.min()), float(max(every_x.max(), every_x.min() + 1e-9))
+    low_x, high_x = float(every_x.min()), float(every_x.max())
+    high_x = high_x if high_x > low_x else low_x + 1.0
     low_y, high_y = y_range or _robust_range(lines)
 
     def spot(x: float, y: float) -> str:
@@ -151,7 +155,7 @@ def success_chart(rows: Sequence[tuple[str, Summary]], width: int = 1000) -> str
 
 
 def _drawn(line: Line, color: str, spot: _Spot, dashed: bool) -> list[str]:
-    keep = np.isfinite(line.y)
+    keep = _drawable(line)
     xs, ys = line.x[keep], line.y[keep]
     parts = []
     if line.low is not None and line.high is not None:
@@ -183,9 +187,18 @@ def _running_median(
     )
 
 
+def _drawable(line: Line) -> Bool[np.ndarray, "values"]:
+    return np.abs(np.nan_to_num(line.y, nan=np.inf)) <= MOST
+
+
+def has_values(line: Line) -> bool:
+    """Whether a line has anything to draw."""
+    return bool(_drawable(line).any())
+
+
 def _robust_range(lines: Sequence[Line]) -> tuple[float, float]:
     """The range of the values without the wildest hundredth."""
-    values = np.concatenate([line.y[np.isfinite(line.y)] for line in lines])
+    values = np.concatenate([line.y[_drawable(line)] for line in lines])
     if not len(values):
         return 0.0, 1.0
     low, high = (float(value) for value in np.percentile(values, [0.5, 99.0]))
@@ -214,7 +227,7 @@ def _text(
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" {_FONT} font-weight="{weight}" '
-        f'fill="{color}" text-anchor="{anchor}">{html.escape(text)}</text>'
+        f'fill="{color}" text-anchor="{anchor}">{html.escape(printable(text))}</text>'
     )
 
 

@@ -1,15 +1,23 @@
-"""A document in blocks, written as one self-contained HTML page, or as Markdown and files."""
+"""A document in blocks, written as one self-contained HTML page, or as Markdown and files.
+
+Both are written by templates (`templates/`) whose environments escape every value by default:
+whatever a run's folder says is text, never HTML and never Markdown.
+"""
 
 from __future__ import annotations
 
 import base64
-import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
-from handful._files import atomic_write_bytes, atomic_write_text
-from handful.bench._errors import BenchError
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from handful._files import atomic_write_bytes, atomic_write_text, make_folder
+from handful._names import printable, safe_name
 from handful.bench.report._style import STYLE
 
 
@@ -17,50 +25,33 @@ from handful.bench.report._style import STYLE
 class Heading:
     """A heading; level 1 is the title of the page."""
 
+    kind: ClassVar[str] = "heading"
     text: str
     level: int = 2
-
-    def html(self) -> str:
-        """For the page."""
-        return f"<h{self.level}>{html.escape(self.text)}</h{self.level}>"
 
 
 @dataclass(frozen=True)
 class Paragraph:
     """Plain text."""
 
+    kind: ClassVar[str] = "paragraph"
     text: str
-
-    def html(self) -> str:
-        """For the page."""
-        return f"<p>{html.escape(self.text)}</p>"
 
 
 @dataclass(frozen=True)
 class Code:
     """Lines to copy."""
 
+    kind: ClassVar[str] = "code"
     text: str
-
-    def html(self) -> str:
-        """For the page."""
-        return f"<pre><code>{html.escape(self.text)}</code></pre>"
 
 
 @dataclass(frozen=True)
 class Cards:
     """A few numbers in large type: number, what it is, and a note."""
 
+    kind: ClassVar[str] = "cards"
     cards: tuple[tuple[str, str, str], ...]
-
-    def html(self) -> str:
-        """For the page."""
-        parts = [
-            f'<div class="card"><b>{html.escape(number)}</b><span>{html.escape(label)}</span>'
-            f"<small>{html.escape(note)}</small></div>"
-            for number, label, note in self.cards
-        ]
-        return f'<div class="cards">{"".join(parts)}</div>'
 
 
 @dataclass(frozen=True)
@@ -77,28 +68,14 @@ class Cell:
     note: str = ""
     tone: str = ""
 
-    def html(self) -> str:
-        """For the page."""
-        note = f"<small>{html.escape(self.note)}</small>" if self.note else ""
-        tone = f' class="{self.tone}"' if self.tone else ""
-        return f"<td{tone}>{html.escape(self.text)}{note}</td>"
-
 
 @dataclass(frozen=True)
 class Table:
     """Rows of cells under a head."""
 
+    kind: ClassVar[str] = "table"
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-
-    def html(self) -> str:
-        """For the page."""
-        head = "".join(f"<th>{html.escape(word)}</th>" for word in self.head)
-        rows = "".join(f"<tr>{''.join(cell.html() for cell in row)}</tr>" for row in self.rows)
-        return (
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table></div>"
-        )
 
 
 @dataclass(frozen=True)
@@ -106,43 +83,46 @@ class Picture:
     """An image.
 
     Attributes:
-        name: Of its file beside the Markdown.
-        content: JPEG or PNG, or the text of an SVG.
+        stem: Of its file beside the Markdown, made safe there whatever it is.
+        suffix: `.jpg`, `.png` or `.svg`.
+        content: JPEG or PNG, or the text of an SVG that this software drew.
         caption: Below it.
     """
 
-    name: str
+    kind: ClassVar[str] = "picture"
+    stem: str
+    suffix: str
     content: bytes
     caption: str = ""
 
     @property
+    def name(self) -> str:
+        """Of its file."""
+        return safe_name(self.stem) + self.suffix
+
+    @property
     def is_drawing(self) -> bool:
         """Whether it is an SVG."""
-        return self.name.endswith(".svg")
+        return self.suffix == ".svg"
 
-    def html(self) -> str:
-        """For the page."""
-        caption = f"<figcaption>{html.escape(self.caption)}</figcaption>" if self.caption else ""
-        if self.is_drawing:
-            return f'<figure class="drawing">{self.content.decode()}{caption}</figure>'
-        kind = "png" if self.name.endswith(".png") else "jpeg"
-        data = base64.b64encode(self.content).decode()
-        text = html.escape(self.caption, quote=True)
-        return (
-            f'<figure><img alt="{text}" loading="lazy" src="data:image/{kind};base64,{data}">'
-            f"{caption}</figure>"
-        )
+    @property
+    def drawing(self) -> Markup:
+        """An SVG for the page, where its own drawing functions have escaped all text."""
+        return Markup(self.content.decode())
+
+    @property
+    def data_url(self) -> str:
+        """The image for the page."""
+        image = "png" if self.suffix == ".png" else "jpeg"
+        return f"data:image/{image};base64,{base64.b64encode(self.content).decode()}"
 
 
 @dataclass(frozen=True)
 class Gallery:
     """Pictures side by side where there is room."""
 
+    kind: ClassVar[str] = "gallery"
     pictures: tuple[Picture, ...]
-
-    def html(self) -> str:
-        """For the page."""
-        return f'<div class="gallery">{"".join(picture.html() for picture in self.pictures)}</div>'
 
 
 Block = Heading | Paragraph | Code | Cards | Table | Picture | Gallery
@@ -151,49 +131,30 @@ Block = Heading | Paragraph | Code | Cards | Table | Picture | Gallery
 def write_page(blocks: Sequence[Block], path: Path) -> None:
     """Write one HTML file that needs nothing else."""
     title = next((block.text for block in blocks if isinstance(block, Heading)), "Report")
-    body = "\n".join(block.html() for block in blocks)
-    atomic_write_text(
-        path,
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html.escape(title)}</title>\n<style>{STYLE}</style></head>\n"
-        f"<body><main>\n{body}\n</main></body></html>\n",
-    )
+    page = _environment(autoescape=True).get_template("page.html.j2")
+    atomic_write_text(path, page.render(blocks=blocks, title=title, style=Markup(STYLE)))
 
 
 def write_markdown(blocks: Sequence[Block], path: Path) -> None:
     """Write a Markdown file, and its pictures into a folder beside it."""
     folder = path.with_name(f"{path.stem}_files")
-    parts = []
     for block in blocks:
         for picture in _pictures(block):
-            try:
-                folder.mkdir(exist_ok=True)
-            except OSError as error:
-                raise BenchError(f"{folder}: cannot be made: {error.strerror}.") from error
+            make_folder(folder)
             atomic_write_bytes(folder / picture.name, picture.content)
-        parts.append(_markdown(block, folder.name))
-    atomic_write_text(path, "\n\n".join(parts) + "\n")
+    environment = _environment(autoescape=False, finalize=_markdown)
+    environment.filters.update(verbatim=_Verbatim, fenced=_fenced)
+    text = environment.get_template("page.md.j2").render(blocks=blocks, folder=_url(folder.name))
+    atomic_write_text(path, re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
 
 
-def _markdown(block: Block, folder: str) -> str:
-    if isinstance(block, Heading):
-        return f"{'#' * block.level} {_plain(block.text)}"
-    if isinstance(block, Paragraph):
-        return _plain(block.text)
-    if isinstance(block, Code):
-        return f"```sh\n{block.text}\n```"
-    if isinstance(block, Cards):
-        lines = [f"**{number}** {label}: {note}" for number, label, note in block.cards]
-        return "\n".join(f"- {_plain(line)}" for line in lines)
-    if isinstance(block, Table):
-        head = [_markdown_cell(Cell(word)) for word in block.head]
-        lines = [" | ".join(head), " | ".join("---" for _ in head)]
-        lines += [" | ".join(_markdown_cell(cell) for cell in row) for row in block.rows]
-        return "\n".join(f"| {line} |" for line in lines)
-    return "\n\n".join(
-        f"![{_plain(one.caption).replace('[', '(').replace(']', ')')}]({folder}/{one.name})"
-        for one in _pictures(block)
+def _environment(**options: Any) -> Environment:
+    return Environment(
+        loader=PackageLoader("handful.bench.report"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        **options,
     )
 
 
@@ -203,11 +164,37 @@ def _pictures(block: Block) -> tuple[Picture, ...]:
     return (block,) if isinstance(block, Picture) else ()
 
 
-def _markdown_cell(cell: Cell) -> str:
-    text = f"{cell.text} ({cell.note})" if cell.note else cell.text
-    return _plain(text).replace("|", "\\|")
+class _Verbatim(str):
+    """Text that goes into Markdown as it is."""
 
 
-def _plain(text: str) -> str:
-    """Text that Markdown shows on one line and does not take for HTML."""
-    return " ".join(html.escape(text, quote=False).split())
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$])")
+_BEGINS_BLOCK = re.compile(r"^(\d{1,9})([.)])(?=\s)|^([-+#=])(?=[\s#=])")
+
+
+def _markdown(value: object) -> str:
+    """Text that Markdown shows as it is, on one line: no links, no HTML, no table cells."""
+    if isinstance(value, _Verbatim):
+        return value
+    text = " ".join(printable(str(value)).replace("&", "&amp;").split())
+    text = _SPECIAL.sub(_escaped, text)
+    return _BEGINS_BLOCK.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Brackets of tags as entities, which no reader of Markdown can miss; the rest escaped."""
+    return {"<": "&lt;", ">": "&gt;"}.get(found[1], f"\\{found[1]}")
+
+
+def _fenced(text: str) -> _Verbatim:
+    """Lines to copy, between fences that are longer than any run of backticks in them."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return _Verbatim(f"{fence}sh\n{printable(text)}\n{fence}")
+
+
+def _url(name: str) -> _Verbatim:
+    """The name of a file as a link's target."""
+    from urllib.parse import quote
+
+    return _Verbatim(quote(name.encode("utf-8", "surrogateescape")))

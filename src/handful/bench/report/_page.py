@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import handful
+from handful._files import alone, make_folder
 from handful.bench.report._charts import success_chart
 from handful.bench.report._document import (
     Block,
@@ -47,6 +48,8 @@ def write_report(
 
     Raises:
         BenchError: Nothing was benchmarked there.
+        FileFormatError: A file of the run is not what it should be, or the page cannot be written.
+        BusyError: Another process writes this page.
     """
     runs = read_runs(folder)
     say = tell or (lambda what: None)
@@ -54,9 +57,10 @@ def write_report(
     for run in runs:
         blocks += about_run(run, pictures, say, alone=len(runs) == 1)
     blocks += _again(runs)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_page(blocks, page)
-    write_markdown(blocks, page.with_suffix(".md"))
+    make_folder(page.parent)
+    with alone(page.with_name(f".{page.name}.lock"), str(page)):
+        write_page(blocks, page)
+        write_markdown(blocks, page.with_suffix(".md"))
     return page
 
 
@@ -83,7 +87,7 @@ def _overview(runs: Sequence[RunResults]) -> list[Block]:
         chart = success_chart(
             [(f"{one.conditions.task}, {one.label}", one.summary) for one in results]
         )
-        blocks.append(Picture("success.svg", chart.encode()))
+        blocks.append(Picture("success", ".svg", chart.encode()))
         blocks += [_table(group) for group in by_steps(results, lambda one: one.summary)]
     looked_at = sorted({result.kind_of_seeds for result in results} - {"evaluation"})
     if looked_at:
@@ -104,9 +108,8 @@ def _cards(runs: Sequence[RunResults]) -> list[tuple[str, str, str]]:
         cards += _card_of_training(run, alone=len(runs) == 1)
     if len(runs) == 1:
         cards += _card_of_inference(runs[0])
-        noted = runs[0].training.get("demonstrations")
-        count = noted.get("count") if isinstance(noted, dict) else None
-        if isinstance(count, int):
+        count = runs[0].training.demonstrations.count
+        if count is not None:
             cards.append((str(count), "demonstrations", "no pre-training, no segmentation"))
     return cards
 
@@ -122,8 +125,8 @@ def _card_of_success(result: Result) -> tuple[str, str, str]:
 
 def _card_of_training(run: RunResults, alone: bool) -> list[tuple[str, str, str]]:
     """Minutes of training of the steps that were trained."""
-    seconds = {step: run.trained(step).get("seconds") for step in run.steps}
-    known = {step: one for step, one in seconds.items() if isinstance(one, int | float)}
+    seconds = {step: run.trained(step).seconds for step in run.steps}
+    known = {step: one for step, one in seconds.items() if one is not None}
     if not known:
         return []
     minutes = " + ".join(f"{one / 60:.1f}" for one in known.values())
@@ -192,18 +195,14 @@ def _again(runs: Sequence[RunResults]) -> list[Block]:
     lines: list[str] = []
     facts: dict[str, str] = {"handful (report)": handful.__version__}
     for run in runs:
-        command = run.training.get("command")
-        lines += [str(command)] if command else []
-        lines += [str(one.get("command", "")) for one in run.commands]
-        for key in ("handful", "torch", "python"):
-            if key in run.training:
-                facts[f"{key} (training)"] = str(run.training[key])
+        lines += [run.training.command, *(one.command for one in run.commands)]
+        for key, version in run.training.versions.items():
+            facts[f"{key} (training)"] = version
         for entry in run.commands:
-            for key in ("handful", "python", "machine"):
-                if key in entry:
-                    facts[f"{key} (benchmark)"] = str(entry[key])
+            noted = {"handful": entry.handful, "python": entry.python, "machine": entry.machine}
+            facts |= {f"{key} (benchmark)": value for key, value in noted.items() if value}
         for step in run.steps:
-            seed = run.trained(step).get("seed")
+            seed = run.trained(step).seed
             if seed is not None:
                 facts[f"{', '.join(run.tasks)}: seed of training, {step}"] = str(seed)
         for result in run.results:

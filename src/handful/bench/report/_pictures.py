@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
-from handful.bench.report._document import Picture
+from handful._files import read_bytes
+from handful._names import safe_name
+from handful.bench.report._document import Paragraph, Picture
 from handful.bench.run import (
     hand_for_bench,
     one_thread,
     run_episode,
-    safe_name,
     trained_hand,
     trained_predictors,
 )
@@ -27,6 +29,9 @@ SEED = 2_000
 _SCENES = ((Setup.TRAINED, "Upright, as demonstrated"), (Setup.POSES, "Lying, never demonstrated"))
 _LARGEST = 1100
 """Pixels: wider pictures are made smaller."""
+MAX_PICTURE_BYTES = 64 * 2**20
+MAX_PIXELS = 50_000_000
+"""Of a picture that is read: 150 MB of memory."""
 
 
 def pictures_of_models(run: Path, name: str, tell: Callable[[str], None]) -> list[Picture]:
@@ -53,7 +58,7 @@ def pictures_of_models(run: Path, name: str, tell: Callable[[str], None]) -> lis
             tell(f"{name}: drawing the fields of the step {step.name!r}")
             group = [one for one in looks if one[0].step == step]
             made += _pictures_of_step(
-                group, predictors[step.name], safe_name(f"{name}-{step.name}")
+                group, predictors[step.name], f"{name}-{safe_name(step.name)}"
             )
     return made
 
@@ -73,7 +78,7 @@ def _pictures_of_step(
         about = f"Model of the step {look.step.name!r}. {words}"
         shown = picture_of_poses(look.scene, T_scene_gripper, gripper, grasp=look.grasp)
         caption = f"{about}: best poses of {len(T_scene_gripper)}."
-        made.append(jpeg(f"{name}-{number}-poses.jpg", shown, caption))
+        made.append(jpeg(f"{name}-{number}-poses", shown, caption))
         best = T_scene_gripper[0]
         shown = picture_of_field(
             look.scene,
@@ -84,7 +89,7 @@ def _pictures_of_step(
             pose=best,
         )
         caption = f"{about}: the key field, colours and arrows."
-        made.append(jpeg(f"{name}-{number}-field.jpg", shown, caption))
+        made.append(jpeg(f"{name}-{number}-field", shown, caption))
     return made
 
 
@@ -95,4 +100,28 @@ def jpeg(name: str, image: Image.Image, caption: str = "") -> Picture:
         image = image.resize((_LARGEST, height), Image.Resampling.LANCZOS)
     content = io.BytesIO()
     image.convert("RGB").save(content, "JPEG", quality=85)
-    return Picture(name, content.getvalue(), caption)
+    return Picture(name, ".jpg", content.getvalue(), caption)
+
+
+def picture_from_file(path: Path, name: str, caption: str) -> Picture | Paragraph:
+    """A picture file for the report; a sentence instead if it cannot be shown.
+
+    Args:
+        path: A PNG or JPEG file. It may be anything: what it says of itself is not trusted.
+        name: Of the picture's file beside the report.
+        caption: Below the picture.
+    """
+    try:
+        content = io.BytesIO(read_bytes(path, MAX_PICTURE_BYTES))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Pillow, about odd files
+            with Image.open(content, formats=("PNG", "JPEG")) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    return _not_shown(path, f"more than {MAX_PIXELS:,} pixels")
+                return jpeg(name, image, caption)
+    except Exception as error:  # Pillow's readers raise whatever their parsers raise
+        return _not_shown(path, str(error) or type(error).__name__)
+
+
+def _not_shown(path: Path, reason: str) -> Paragraph:
+    return Paragraph(f"The picture {path} cannot be shown: {reason}.")

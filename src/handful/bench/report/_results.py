@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from handful._strict_json import read_json_lines
 from handful.bench._errors import BenchError
 from handful.bench.report._curve import CURVE, CurvePoint
 from handful.bench.report._statistics import Summary, summarise
@@ -14,14 +13,16 @@ from handful.bench.run import (
     COMMANDS,
     EVALUATION,
     FOLDER,
+    CommandNote,
     Conditions,
     EpisodeRecord,
     failure_picture,
     kind_of_seeds,
+    read_commands,
     read_episodes,
 )
 from handful.errors import FileFormatError
-from handful.learning import RunFolder
+from handful.learning import LogEntry, RunFolder, RunSummary, TrainedStep
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RunResults:
         folder: The run's folder.
         results: Of its benchmark, by task and setup.
         steps: Names of the steps, in order: those that were trained, and others that were run.
-        training: What `run.json` says; empty if there is none.
+        training: What `run.json` says; nothing if there is none.
         commands: Of the benchmark, as they were given.
         curve: Its learning curve; empty if there is none.
     """
@@ -95,8 +96,8 @@ class RunResults:
     folder: Path
     results: tuple[Result, ...]
     steps: tuple[str, ...]
-    training: dict[str, Any]
-    commands: tuple[dict[str, Any], ...]
+    training: RunSummary
+    commands: tuple[CommandNote, ...]
     curve: tuple[CurvePoint, ...]
 
     @property
@@ -105,17 +106,16 @@ class RunResults:
         names = {result.conditions.task for result in self.results}
         return sorted(names | {point.summary.task for point in self.curve})
 
-    def trained(self, step: str) -> dict[str, Any]:
-        """What `run.json` says of the model of a step; empty if it says nothing."""
-        return RunFolder(self.folder).trained(step)
+    def trained(self, step: str) -> TrainedStep:
+        """What `run.json` says of the model of a step; nothing known if it says nothing."""
+        return self.training.models.get(step, TrainedStep())
 
-    def training_log(self, step: str) -> list[dict[str, Any]]:
+    def training_log(self, step: str) -> list[LogEntry]:
         """One entry for each training step of a model; empty if there is no log."""
-        path = RunFolder(self.folder).log(step)
-        entries = read_json_lines(path) if path.is_file() else []
-        return [value for _, value in entries if isinstance(value, dict)]
+        return RunFolder(self.folder).curve(step)
 
 
+_CURVE_FOLDER = re.compile(r"demos-([0-9]{1,6})")
 _ORDER = ("trained", "instances", "poses", "distractors", "all")
 
 
@@ -127,7 +127,7 @@ def read_runs(folder: Path) -> list[RunResults]:
     """
     if _was_benchmarked(folder):
         return [read_run(folder)]
-    below = sorted(folder.iterdir()) if folder.is_dir() else []
+    below = _inside(folder) if folder.is_dir() else []
     runs = [read_run(one) for one in below if _was_benchmarked(one)]
     if not runs:
         raise BenchError(
@@ -144,6 +144,24 @@ def read_run(folder: Path) -> RunResults:
         BenchError: It was not benchmarked.
         FileFormatError: A file is not what it should be.
     """
+    results = _results(folder)
+    curve = curve_of(folder)
+    if not results and not curve:
+        raise BenchError(f"{folder / FOLDER}: holds no finished episode.")
+    training = RunFolder(folder).summary()
+    summaries = [one.summary for one in results] + [one.summary for one in curve]
+    return RunResults(
+        folder,
+        tuple(results),
+        _steps(folder, summaries),
+        training,
+        tuple(read_commands(folder / FOLDER / COMMANDS)),
+        tuple(_with_the_run_itself(curve, results, training)),
+    )
+
+
+def _results(folder: Path) -> list[Result]:
+    """Finished episodes of a run, by task and setup."""
     results = []
     for path in sorted((folder / FOLDER).glob("*.jsonl")):
         if path.name == COMMANDS:
@@ -152,35 +170,19 @@ def read_run(folder: Path) -> RunResults:
         judged = [record for record in records if record.seed in EVALUATION]
         if records:
             results.append(Result(path, conditions, tuple(judged or records)))
-    curve = curve_of(folder)
-    if not results and not curve:
-        raise BenchError(f"{folder / FOLDER}: holds no finished episode.")
     results.sort(key=lambda one: (one.conditions.task, _rank(one.conditions.setup), one.path.name))
-    training = RunFolder(folder).summary()
-    commands = folder / FOLDER / COMMANDS
-    given = read_json_lines(commands) if commands.is_file() else []
-    summaries = [one.summary for one in results] + [one.summary for one in curve]
-    return RunResults(
-        folder,
-        tuple(results),
-        _steps(folder, summaries),
-        training,
-        tuple(value for _, value in given if isinstance(value, dict)),
-        tuple(_with_the_run_itself(curve, results, training)),
-    )
+    return results
 
 
 def curve_of(run: Path) -> list[CurvePoint]:
     """The points of a run's learning curve that were benchmarked, by number of demonstrations."""
     points = []
     for folder in sorted((run / CURVE).glob("demos-*")):
-        number = folder.name.removeprefix("demos-")
-        if number.isdigit() and (folder / FOLDER).is_dir():
-            try:
-                results = read_run(folder).results
-            except BenchError:
-                continue  # interrupted before its first episode
-            points.append(CurvePoint(int(number), results[-1].summary))
+        number = _CURVE_FOLDER.fullmatch(folder.name)
+        if number is not None and (folder / FOLDER).is_dir():
+            results = _results(folder)
+            if results:  # else interrupted before its first episode
+                points.append(CurvePoint(int(number[1]), results[-1].summary))
     return points
 
 
@@ -190,7 +192,7 @@ def _steps(folder: Path, summaries: list[Summary]) -> tuple[str, ...]:
     try:
         trained = run.task.names
     except FileFormatError:
-        if "steps" in run.summary():
+        if run.summary().task is not None:
             raise
         trained = ()  # nothing was trained there: the oracle ran, or chance
     names = [*trained, *(name for row in summaries for name in row.step_names)]
@@ -198,16 +200,22 @@ def _steps(folder: Path, summaries: list[Summary]) -> tuple[str, ...]:
 
 
 def _with_the_run_itself(
-    curve: list[CurvePoint], results: list[Result], training: dict[str, Any]
+    curve: list[CurvePoint], results: list[Result], training: RunSummary
 ) -> list[CurvePoint]:
     """A curve with the models of the run, in the same setup, as one more point."""
-    noted = training.get("demonstrations")
-    count = noted.get("count") if isinstance(noted, dict) else None
-    if curve and isinstance(count, int) and count not in [one.demonstrations for one in curve]:
+    count = training.demonstrations.count
+    if curve and count is not None and count not in [one.demonstrations for one in curve]:
         for result in results:
             if result.conditions.is_plain and result.summary.setup == curve[0].summary.setup:
                 curve = [*curve, CurvePoint(count, result.summary)]
     return sorted(curve, key=lambda one: one.demonstrations)
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise BenchError(f"{folder}: cannot be read: {error.strerror}.") from error
 
 
 def _was_benchmarked(folder: Path) -> bool:

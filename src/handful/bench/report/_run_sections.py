@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from handful.bench.report._charts import Line, line_chart
+from handful._names import safe_name
+from handful.bench.report._charts import Line, has_values, line_chart
 from handful.bench.report._curve import CurvePoint
 from handful.bench.report._document import (
     Block,
@@ -22,10 +21,11 @@ from handful.bench.report._document import (
     Picture,
     Table,
 )
-from handful.bench.report._pictures import jpeg, pictures_of_models
+from handful.bench.report._pictures import picture_from_file, pictures_of_models
 from handful.bench.report._results import Result, RunResults
 from handful.bench.report._statistics import Rate
-from handful.bench.run import EpisodeRecord, safe_name, what_is_missing
+from handful.bench.run import EpisodeRecord, what_is_missing
+from handful.learning import LogEntry
 from handful.sim import TASKS
 
 MOST_FAILURES = 24
@@ -54,13 +54,11 @@ def about_run(
 
 
 def _demonstrations(run: RunResults, name: str) -> list[Block]:
-    noted = run.training.get("demonstrations")
-    folder = noted.get("folder") if isinstance(noted, dict) else None
-    picture = Path(str(folder)) / "demos.png"
-    if not folder or not picture.is_file():
+    folder = run.training.demonstrations.folder
+    picture = Path(folder) / "demos.png"
+    if not folder or not _is_there(picture):
         return []
-    with Image.open(picture) as image:
-        shown = jpeg(f"{_file_word(run)}-demonstrations.jpg", image, str(folder))
+    shown = picture_from_file(picture, f"{_file_word(run)}-demonstrations", folder)
     return [Heading(f"What was demonstrated{name}"), shown]
 
 
@@ -83,14 +81,13 @@ def _training(run: RunResults, name: str) -> list[Block]:
     ]
 
 
-def _charts_of_training(log: Sequence[dict[str, Any]], step: str, name: str) -> list[Picture]:
+def _charts_of_training(log: Sequence[LogEntry], step: str, name: str) -> list[Picture]:
     at = np.arange(1, len(log) + 1, dtype=np.float64)
     window = max(5, len(log) // 25)
 
     def line(label: str, field: str) -> Line:
-        values = [entry.get(field) for entry in log]
-        numbers = [float(one) if isinstance(one, int | float) else np.nan for one in values]
-        return Line(label, at, np.array(numbers), smooth=window)
+        values = np.array([getattr(entry, field) for entry in log], dtype=np.float64)
+        return Line(label, at, values, smooth=window)
 
     charts = [
         ("loss", "loss and likelihood", [line("loss", "loss"), line("-log P", "likelihood")]),
@@ -102,11 +99,12 @@ def _charts_of_training(log: Sequence[dict[str, Any]], step: str, name: str) -> 
     ]
     return [
         Picture(
-            f"{name}-{file}.svg",
+            f"{name}-{file}",
+            ".svg",
             line_chart(lines, f"{step}: {title}", "training step").encode(),
         )
         for file, title, lines in charts
-        if any(np.isfinite(one.y).any() for one in lines)
+        if any(map(has_values, lines))
     ]
 
 
@@ -139,7 +137,7 @@ def _learning_curve(run: RunResults, name: str) -> list[Block]:
     return [
         Heading(f"Learning curve{name}"),
         Paragraph("Success against the number of demonstrations, with 95% intervals."),
-        Picture(f"{_file_word(run)}-curve.svg", _curve_chart(run.curve).encode()),
+        Picture(f"{_file_word(run)}-curve", ".svg", _curve_chart(run.curve).encode()),
     ]
 
 
@@ -187,21 +185,29 @@ def _failures(run: RunResults, name: str) -> list[Block]:
     return [heading, counted, advice, Code(listed)]
 
 
-def _pictures_of_failures(failed: Sequence[tuple[Result, EpisodeRecord]]) -> list[Picture]:
-    shown: list[Picture] = []
+def _pictures_of_failures(failed: Sequence[tuple[Result, EpisodeRecord]]) -> list[Block]:
+    shown: list[Block] = []
     for result, record in failed:
         picture = result.picture_of(record)
-        if picture.is_file() and len(shown) < MOST_FAILURES:
+        if len(shown) < MOST_FAILURES and _is_there(picture):
             lies = "lying" if record.lying else "upright"
             caption = (
                 f"{result.label}, seed {record.seed}: {', '.join(record.things)}, {lies}. "
                 f"{record.outcome}: {record.reason}."
             )
-            with Image.open(picture) as image:
-                shown.append(jpeg(f"{result.path.stem}-{record.seed}.jpg", image, caption))
+            name = f"{result.path.stem}-{record.seed}"
+            shown.append(picture_from_file(picture, name, caption))
     return shown
 
 
 def _file_word(run: RunResults) -> str:
     """What the names of a run's pictures begin with."""
     return "-".join(map(safe_name, run.tasks))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file is there; a path that no file can have is not."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

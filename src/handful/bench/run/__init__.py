@@ -1,16 +1,18 @@
 """Episodes of policies in the simulated world: who runs them, and where they are kept."""
 
+from ._commands import COMMANDS as COMMANDS
+from ._commands import CommandNote as CommandNote
+from ._commands import note_command as note_command
+from ._commands import read_commands as read_commands
 from ._episode import Caution as Caution
 from ._episode import EpisodeWatcher as EpisodeWatcher
 from ._episode import run_episode as run_episode
 from ._executors import Executor as Executor
 from ._hands import hand_for_bench as hand_for_bench
 from ._hands import trained_hand as trained_hand
-from ._plan import COMMANDS as COMMANDS
 from ._plan import FOLDER as FOLDER
 from ._plan import BenchPlan as BenchPlan
 from ._plan import failure_picture as failure_picture
-from ._plan import note_command as note_command
 from ._plan import run_bench as run_bench
 from ._policies import PolicyMaker as PolicyMaker
 from ._policies import RandomPredictor as RandomPredictor
@@ -27,7 +29,6 @@ from ._seeds import kind_of_seeds as kind_of_seeds
 from ._store import Conditions as Conditions
 from ._store import EpisodeStore as EpisodeStore
 from ._store import read_episodes as read_episodes
-from ._store import safe_name as safe_name
 from ._threads import one_thread as one_thread
 from ._worker import EpisodeJob as EpisodeJob
 from ._worker import EpisodeResult as EpisodeResult

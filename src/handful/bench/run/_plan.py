@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import handful
-from handful._files import atomic_write_bytes
+from handful._files import alone, atomic_write_bytes, make_folder
 from handful.bench.run._executors import Executor
 from handful.bench.run._hands import hand_for_bench, trained_hand
 from handful.bench.run._policies import check_policy
@@ -38,7 +35,6 @@ from handful.sim import (
 FOLDER = "bench"
 """In a run's folder: episodes, commands, and pictures of what failed."""
 FAILURES = "failures"
-COMMANDS = "commands.jsonl"
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,24 @@ def run_bench(
 
     Returns:
         All episodes of the plan, by setup and seed, those of earlier runs included.
+
+    Raises:
+        BusyError: Another process adds to the same episodes.
     """
+    make_folder(plan.folder)
+    with ExitStack() as locks:
+        for setup in dict.fromkeys(plan.setups):
+            file = plan.folder / plan.conditions(setup).file_name
+            locks.enter_context(alone(file.with_name(f".{file.name}.lock"), str(file)))
+        return _run_missing(plan, executor or Executor(), on_done, fresh)
+
+
+def _run_missing(
+    plan: BenchPlan,
+    executor: Executor,
+    on_done: Callable[[EpisodeRecord, int, int], None] | None,
+    fresh: bool,
+) -> list[EpisodeRecord]:
     stores: dict[str, EpisodeStore] = {}
     for setup in plan.setups:
         conditions = plan.conditions(setup)
@@ -198,7 +211,7 @@ def run_bench(
     total = len(plan.setups) * len(plan.seeds)
     done = total - len(missing)
     if missing:
-        for result in (executor or Executor()).run(plan.worker_config, missing):
+        for result in executor.run(plan.worker_config, missing):
             store = stores[result.record.setup]
             store.add(result.record)
             _keep_pictures(store, result)
@@ -206,20 +219,6 @@ def run_bench(
             if on_done is not None:
                 on_done(result.record, done, total)
     return [stores[setup].records[seed] for setup in plan.setups for seed in plan.seeds]
-
-
-def note_command(folder: Path, command: str) -> None:
-    """Remember a command that was given, for the report."""
-    folder.mkdir(parents=True, exist_ok=True)
-    line = {
-        "command": command,
-        "handful": handful.__version__,
-        "python": platform.python_version(),
-        "machine": platform.platform(),
-        "time": time.strftime("%Y-%m-%d %H:%M:%S"),
-    }
-    with open(folder / COMMANDS, "a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def failure_picture(store_file: Path, seed: int, suffix: str = ".jpg") -> Path:
@@ -232,5 +231,5 @@ def _keep_pictures(store: EpisodeStore, result: EpisodeResult) -> None:
     for content, suffix in ((result.stills, ".jpg"), (result.video, video)):
         if content:
             path = failure_picture(store.path, result.record.seed, suffix)
-            path.parent.mkdir(exist_ok=True)
+            make_folder(path.parent)
             atomic_write_bytes(path, content)

@@ -112,9 +112,7 @@ def trained_predictors(run: Path, task: Task, hand: Gripper) -> dict[str, Predic
 
 def _demonstrations(run: Path) -> str:
     """Folder of the demonstrations that the other models of a run were trained on, if known."""
-    noted = RunFolder(run).summary().get("demonstrations")
-    folder = noted.get("folder") if isinstance(noted, dict) else None
-    return str(folder) if folder else "DEMOS"
+    return RunFolder(run).summary().demonstrations.folder or "DEMOS"
 
 
 def _random_predictors(episode: Episode) -> dict[str, PosePredictor]:

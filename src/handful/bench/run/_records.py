@@ -9,11 +9,17 @@ from typing import Any
 
 from handful._strict_json import Fields
 from handful.bench.run._records_v1 import record_values_of_version_1
-from handful.errors import FileFormatError
+from handful.demos import MAX_STEPS, Action, TaskStep
+from handful.errors import DemoError, FileFormatError
 from handful.policy import LookedAhead, StepFailure, StepRecord
 
 VERSION = 2
 """Version of the lines. Lines of version 1 are read, too."""
+
+MAX_NAME = 500
+"""Characters of the name of a task, a setup, an object or a reason."""
+MAX_SECONDS = 1e9
+_MAX_COUNT = 10**9
 
 NO_LAYOUT = "no layout"
 """The outcome of an episode that could not begin."""
@@ -107,9 +113,9 @@ def record_from_json(value: Any, address: str, version: int = VERSION) -> Episod
         value = record_values_of_version_1(value, address)
     fields = Fields(value, address, FileFormatError)
     record = EpisodeRecord(
-        task=fields.text("task"),
-        setup=fields.text("setup"),
-        seed=fields.integer("seed"),
+        task=fields.text("task", longest=MAX_NAME),
+        setup=fields.text("setup", longest=MAX_NAME),
+        seed=fields.integer("seed", low=0),
         planned=_texts(fields, "planned"),
         things=_texts(fields, "things"),
         lying=fields.flag("lying"),
@@ -117,7 +123,7 @@ def record_from_json(value: Any, address: str, version: int = VERSION) -> Episod
         failure=_failure(fields.any("failure"), f"{address}: failure"),
         reason=fields.text("reason"),
         steps=tuple(_step(item, where) for where, item in fields.items("steps")),
-        seconds=fields.number("seconds"),
+        seconds=fields.number("seconds", low=0.0, high=MAX_SECONDS),
     )
     fields.done()
     _check_steps(record, address)
@@ -125,6 +131,11 @@ def record_from_json(value: Any, address: str, version: int = VERSION) -> Episod
 
 
 def _check_steps(record: EpisodeRecord, address: str) -> None:
+    try:
+        for name in record.planned:  # models, logs and pictures have the names of their steps
+            TaskStep(name, Action.PICK)
+    except DemoError as error:
+        raise FileFormatError(f"{address}: planned: {error}") from error
     names = tuple(step.name for step in record.steps)
     if not record.planned or names != record.planned[: len(names)]:
         raise FileFormatError(
@@ -168,22 +179,25 @@ def _kind(value: Any, address: str) -> StepFailure:
 def _step(value: Any, address: str) -> StepRecord:
     fields = Fields(value, address, FileFormatError)
     skipped = fields.any("skipped")
-    if not isinstance(skipped, dict) or not all(type(n) is int for n in skipped.values()):
+    if not isinstance(skipped, dict) or not all(
+        type(n) is int and 0 <= n <= _MAX_COUNT and len(reason) <= MAX_NAME
+        for reason, n in skipped.items()
+    ):
         raise FileFormatError(f"{address}: field 'skipped': need counts by reason.")
     failure = fields.any("failure")
     step = StepRecord(
         name=fields.text("name"),
         ok=fields.flag("ok"),
-        proposed=fields.integer("proposed"),
+        proposed=fields.integer("proposed", low=0, high=_MAX_COUNT),
         skipped=skipped,
-        seconds=fields.number("seconds"),
+        seconds=fields.number("seconds", low=0.0, high=MAX_SECONDS),
         energy=_maybe_number(fields, "energy"),
         confidence=_maybe_number(fields, "confidence"),
         best_confidence=_maybe_number(fields, "best_confidence"),
         T_scene_gripper=_maybe_pose(fields.any("T_scene_gripper"), address),
         failure=None if failure is None else _kind(failure, f"{address}: field 'failure'"),
         reason=fields.text("reason"),
-        looks=fields.integer("looks", 1),
+        looks=fields.integer("looks", 1, low=0, high=_MAX_COUNT),
         looked_ahead=_looked_ahead(fields, f"{address}: looked_ahead"),
     )
     fields.done()
@@ -196,21 +210,19 @@ def _looked_ahead(fields: Fields, address: str) -> LookedAhead | None:
     if value is None:
         return None
     inner = Fields(value, address, FileFormatError)
-    ahead = LookedAhead(
-        inner.integer("tried"),
-        inner.integer("passed"),
-        inner.integer("unknown"),
-        inner.number("seconds"),
-        inner.flag("changed"),
+    tried, passed, unknown = (
+        inner.integer(name, low=0, high=_MAX_COUNT) for name in ("tried", "passed", "unknown")
     )
+    seconds = inner.number("seconds", low=0.0, high=MAX_SECONDS)
+    ahead = LookedAhead(tried, passed, unknown, seconds, inner.flag("changed"))
     inner.done()
     return ahead
 
 
 def _texts(fields: Fields, name: str) -> tuple[str, ...]:
-    items = fields.items(name)
+    items = fields.items(name, most=MAX_STEPS)
     for address, item in items:
-        if not isinstance(item, str):
+        if not isinstance(item, str) or len(item) > MAX_NAME:
             raise FileFormatError(f"{address}: is {str(item)[:80]!r}: need a name.")
     return tuple(item for _, item in items)
 
@@ -224,7 +236,7 @@ def _maybe_pose(value: Any, address: str) -> list[list[float]] | None:
         return None
     rows = value if isinstance(value, list) else []
     if [len(row) if isinstance(row, list) else 0 for row in rows] != [4, 4, 4, 4] or not all(
-        type(number) in (int, float) for row in rows for number in row
+        type(number) in (int, float) and abs(number) <= _MAX_COUNT for row in rows for number in row
     ):
         raise FileFormatError(
             f"{address}: field 'T_scene_gripper': need four rows of four numbers, or null."

@@ -5,6 +5,7 @@ Demonstrations draw from a random stream of their own and share no numbers with 
 
 from __future__ import annotations
 
+from handful._checks import check_seed, whole_number
 from handful.errors import OptionError
 
 DEVELOPMENT = range(2_000, 3_000)
@@ -28,8 +29,8 @@ def episode_seeds(first: int, count: int) -> range:
     Raises:
         OptionError: There are none, or they are not all of one kind.
     """
-    if count < 1 or first < 0:
-        raise OptionError(f"{count} episodes from seed {first}: need 1 or more, from 0 or more.")
+    whole_number("number of episodes", count, 1, 100_000)
+    check_seed(first)
     seeds = range(first, first + count)
     if first < EVALUATION.start <= seeds[-1]:
         raise OptionError(

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import handful
-from handful._files import atomic_write_text
+from handful._files import append_line, atomic_write_text, file_digest, make_folder
+from handful._names import safe_name
 from handful._strict_json import Fields, read_json_lines
 from handful.bench._errors import BenchError
-from handful.bench.run._records import VERSION, EpisodeRecord, record_from_json
+from handful.bench.run._records import MAX_NAME, VERSION, EpisodeRecord, record_from_json
 from handful.errors import FileFormatError
 from handful.policy import LEAST_CONFIDENCE
 
 FORMAT = "handful-bench-episodes"
 _VERSIONS = (1, VERSION)
-_UNSAFE = re.compile(r"[^\w.-]")
-"""Characters that do not go into file names."""
-_LONGEST_WORD = 64
-"""Characters of one word of a file name, at most."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +104,14 @@ class EpisodeStore:
         self.path = folder / conditions.file_name
         self.conditions = conditions
         self._records: dict[int, EpisodeRecord] = {}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BenchError(f"{folder}: cannot be made: {error.strerror}.") from error
+        make_folder(folder)
         if self.path.exists():
-            there, records = read_episodes(self.path)
+            there, records, version = _read(self.path)
             _check_same(self.path, there, conditions)
             self._records = {record.seed: record for record in records}
-            self._mend()
+            if version != VERSION:  # more lines will be of the present version
+                text = "".join(f"{record.to_json()}\n" for record in records)
+                atomic_write_text(self.path, _first_line(conditions) + text)
         else:
             atomic_write_text(self.path, _first_line(conditions))
 
@@ -127,26 +121,13 @@ class EpisodeStore:
         return dict(self._records)
 
     def add(self, record: EpisodeRecord) -> None:
-        """Keep an episode; it is on the disk when this returns."""
-        try:
-            with open(self.path, "ab") as file:
-                file.write(record.to_json().encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise BenchError(f"{self.path}: cannot be written: {error.strerror}.") from error
-        self._records[record.seed] = record
+        """Keep an episode; it is on the disk when this returns.
 
-    def _mend(self) -> None:
-        """Make the file ready for more lines: whole ones, of the present version."""
-        lines = read_json_lines(self.path)
-        if lines[0][1]["version"] != VERSION:
-            text = "".join(f"{record.to_json()}\n" for record in self._records.values())
-            atomic_write_text(self.path, _first_line(self.conditions) + text)
-            return
-        raw = self.path.read_bytes()
-        if not raw.endswith(b"\n"):
-            atomic_write_text(self.path, raw[: raw.rfind(b"\n") + 1].decode("utf-8"))
+        Raises:
+            FileFormatError: It cannot be written; the episodes before it are still there.
+        """
+        append_line(self.path, record.to_json())
+        self._records[record.seed] = record
 
 
 def read_episodes(path: Path) -> tuple[Conditions, list[EpisodeRecord]]:
@@ -157,12 +138,19 @@ def read_episodes(path: Path) -> tuple[Conditions, list[EpisodeRecord]]:
     Raises:
         FileFormatError: The file holds something else.
     """
+    conditions, records, _ = _read(path)
+    return conditions, records
+
+
+def _read(path: Path) -> tuple[Conditions, list[EpisodeRecord], int]:
+    """Conditions, episodes by seed, and the version of the file."""
     lines = read_json_lines(path)
-    if not lines:
+    first = next(lines, None)
+    if first is None:
         raise FileFormatError(f"{path}: is empty: need a first line with conditions.")
-    conditions, version = _conditions(lines[0][1], lines[0][0])
+    conditions, version = _conditions(first[1], first[0])
     records: dict[int, EpisodeRecord] = {}
-    for address, value in lines[1:]:
+    for address, value in lines:
         record = record_from_json(value, address, version)
         if (record.task, record.setup) != (conditions.task, conditions.setup):
             raise FileFormatError(
@@ -170,7 +158,7 @@ def read_episodes(path: Path) -> tuple[Conditions, list[EpisodeRecord]]:
                 f"{conditions.setup}."
             )
         records[record.seed] = record
-    return conditions, [records[seed] for seed in sorted(records)]
+    return conditions, [records[seed] for seed in sorted(records)], version
 
 
 def fingerprint(folder: Path) -> str:
@@ -179,26 +167,13 @@ def fingerprint(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            digest.update(file_digest(path))
     return digest.hexdigest()[:16]
 
 
 def models_fingerprint(folders: Sequence[Path]) -> str:
     """A short digest of trained models, given by their folders."""
     return "-".join(fingerprint(folder)[:8] for folder in folders)
-
-
-def safe_name(word: str) -> str:
-    """A word that is safe in file names; words that differ stay different.
-
-    Letters, digits, `_`, `-` and `.` stay. A word with other characters gets `_` for each of them
-    and a short digest of the whole word. So does a long word, which is cut off.
-    """
-    usual = bool(word) and not _UNSAFE.search(word) and not word.startswith(".")
-    if usual and len(word) <= _LONGEST_WORD:
-        return word
-    digest = hashlib.sha256(word.encode("utf-8", "surrogateescape")).hexdigest()[:6]
-    return f"{_UNSAFE.sub('_', word).lstrip('.')[: _LONGEST_WORD - 7]}_{digest}"
 
 
 def _first_line(conditions: Conditions) -> str:
@@ -217,13 +192,13 @@ def _conditions(value: Any, address: str) -> tuple[Conditions, int]:
         )
     words = ("task", "setup", "policy", "models", "objects", "handful")
     conditions = Conditions(
-        **{name: fields.text(name) for name in words},
-        samples=fields.integer("samples"),
-        gripper=fields.text("gripper") if version > 1 else "",
-        rig=fields.text("rig") if fields.has("rig") else "",
+        **{name: fields.text(name, longest=MAX_NAME) for name in words},
+        samples=fields.integer("samples", low=1),
+        gripper=fields.text("gripper", longest=MAX_NAME) if version > 1 else "",
+        rig=fields.text("rig", "", longest=MAX_NAME),
         # Before these were noted, nobody looked ahead, and every best pose was executed.
         look_ahead=fields.flag("look_ahead", False),
-        least_confidence=fields.number("least_confidence", 0.0),
+        least_confidence=fields.number("least_confidence", 0.0, 0.0, 1.0),
     )
     fields.done()
     return conditions, version

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from handful._checks import MAX_DERIVED_SEED, check_scale, whole_number
 from handful._files import StrPath, atomic_write_bytes
 from handful.clouds._cloud import PointCloud, check_dtype
 from handful.clouds.files._conventions import RawCloud, disk_colors
@@ -135,10 +135,8 @@ def write_cloud(cloud: PointCloud, path: StrPath, *, encoding: str = "binary") -
 
 
 def _check_options(scale: float, max_points: int, dtype: type[np.floating[Any]]) -> None:
-    if not (math.isfinite(scale) and scale > 0):
-        raise OptionError(f"scale is {scale}: need a positive number, 0.001 for millimetres.")
-    if max_points < 1:
-        raise OptionError(f"max_points is {max_points}: need at least 1.")
+    check_scale(scale)
+    whole_number("max_points", max_points, 1, MAX_DERIVED_SEED)
     check_dtype(dtype)
 
 

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
@@ -112,11 +112,18 @@ def array_from_bytes(content: bytes, name: str) -> Shaped[np.ndarray, "..."]:
         content: All bytes of the file.
         name: Its name, for messages.
     """
-    source = Source(name, io.BytesIO(content), len(content), MAX_ARRAY_BYTES)
-    header = _read_array_header(source, source.file.read, "the array")
-    data = source.take(header.size, "the array")
-    numbers = np.frombuffer(data, header.dtype)
-    return numbers.reshape(header.shape, order="F" if header.is_fortran else "C")
+    return _array_of(Source(name, io.BytesIO(content), len(content), MAX_ARRAY_BYTES))
+
+
+def read_array(path: StrPath) -> Shaped[np.ndarray, "..."]:
+    """The array of an NPY file; objects are refused, and memory follows the file's size."""
+    with open_source(path, max_points=MAX_ARRAY_BYTES) as source:
+        return _array_of(source)
+
+
+def _array_of(source: Source) -> Shaped[np.ndarray, "..."]:
+    header = _read_array_header(source, source.file.read, "the file")
+    return _as_array(source.take(header.size, "the array"), header)
 
 
 def _read_all(
@@ -186,8 +193,12 @@ def _read_array(
         data = file.read(header.size)
     if len(data) != header.size:
         raise source.error(f"{name} holds {len(data)} bytes of {header.size}: it is truncated.")
-    numbers = np.frombuffer(data, header.dtype)
-    return numbers.reshape(header.shape, order="F" if header.is_fortran else "C")
+    return _as_array(data, header)
+
+
+def _as_array(data: bytes, header: _ArrayHeader) -> Shaped[np.ndarray, "..."]:
+    order: Literal["F", "C"] = "F" if header.is_fortran else "C"
+    return np.frombuffer(data, header.dtype).reshape(header.shape, order=order)
 
 
 def _read_array_header(source: Source, read: Callable[[int], bytes], name: str) -> _ArrayHeader:

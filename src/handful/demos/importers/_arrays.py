@@ -23,7 +23,7 @@ from handful.demos._gripper import Gripper
 from handful.demos._poses import pose_matrix
 from handful.demos._task import Task, TaskStep
 from handful.demos._types import Demonstration, DemoSet, Step
-from handful.errors import DemoError, OptionError, errors_at
+from handful.errors import DemoError, errors_at
 
 SCENE_POINTS = "_scene_points"
 ARRAY_ENDINGS = (
@@ -62,12 +62,6 @@ def demo_set_from_recordings(
             steps = tuple(_step(step, recording.arrays, scale) for step in recording.task)
             demonstrations.append(Demonstration(recording.path.stem, steps))
     return DemoSet(tuple(demonstrations), gripper)
-
-
-def check_scale(scale: float) -> None:
-    """Refuse a scale that is no positive number."""
-    if not (np.isfinite(scale) and scale > 0):
-        raise OptionError(f"scale is {scale}: need a positive number, for example 0.001.")
 
 
 def source_files(source: Path, suffixes: tuple[str, ...]) -> list[Path]:

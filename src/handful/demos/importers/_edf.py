@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from handful._checks import check_scale
 from handful.demos._gripper import ContactFrame, Gripper, HandBox, HandShape
 from handful.demos._task import Action, Task, TaskStep
 from handful.demos._types import DemoSet
 from handful.demos.importers._arrays import (
     Recording,
-    check_scale,
     demo_set_from_recordings,
     source_files,
 )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from handful._checks import check_scale
 from handful.clouds import read_arrays
 from handful.demos._gripper import Gripper
 from handful.demos._task import Action, Task, TaskStep
@@ -25,7 +26,6 @@ from handful.demos.importers._arrays import (
     ARRAY_ENDINGS,
     SCENE_POINTS,
     Recording,
-    check_scale,
     demo_set_from_recordings,
     source_files,
 )

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from handful._checks import check_scale
 from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
 from handful.demos._cloud_folder import CloudFolder
 from handful.demos._gripper import Gripper
 from handful.demos._poses import QUATERNION_ORDERS, pose_from_json, pose_matrix
 from handful.demos._task import Action
 from handful.demos._types import Demonstration, DemoSet, Step
-from handful.demos.importers._arrays import check_scale
 from handful.errors import DemoError, FileFormatError, errors_at, unknown_name_message
 
 _CSV_REQUIRED = ("demo", "step", "scene", "x", "y", "z", "qw", "qx", "qy", "qz")

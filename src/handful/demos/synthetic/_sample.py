@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from handful._checks import check_seed, whole_number
 from handful.clouds import Box, Intrinsics, PointCloud, cloud_from_rgbd
 from handful.demos._gripper import ContactFrame, Gripper, HandBox, HandShape
 from handful.demos._task import Action
 from handful.demos._types import Demonstration, DemoSet, Step
 from handful.demos.synthetic._poses import TIP, Layout, hanging_pose, random_layout, rim_grasp
 from handful.demos.synthetic._shapes import HangerShape, MugShape, table_mesh
-from handful.errors import OptionError
 from handful.render import Camera, ColoredMesh, gripper_mesh, look_at, render_rgbd
 
 WORKSPACE = Box((-0.3, -0.3, -0.001), (0.3, 0.3, 0.45))
@@ -65,8 +65,7 @@ def make_sample(
         OptionError: `count` or `seed` is out of range.
         DemoError: The hanger's arm does not fit into the mug's handle.
     """
-    if not 1 <= count <= 1000 or seed < 0:
-        raise OptionError(f"make_sample: count {count}, seed {seed}: need 1 to 1000 and 0 or more.")
+    count, seed = whole_number("count", count, 1, 1000), check_seed(seed)
     mug, hanger = mug or MugShape(), hanger or HangerShape()
     open_hand = see_hand([gripper_mesh(TIP, GRIPPER.opening)])
     demonstrations = []

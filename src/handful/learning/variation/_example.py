@@ -19,7 +19,7 @@ from handful.errors import DemoError, EmptyCloudError
 from handful.policy import Preparation, without_hand
 
 UP = np.array([0.0, 0.0, 1.0])
-SHIFT, REGISTRATIONS = 0.025, 12
+SHIFT, REGISTRATIONS = 0.025, 30
 """Metres by which an object may shift when fingers close, and steps of its registration."""
 SAME = 0.012
 """Metres: scene points nearer than this to the registered grasp cloud are the object's."""

@@ -29,6 +29,8 @@ class Sensor:
 
     Attributes:
         most_cameras: Their number is drawn from 1 to this.
+        partial: Share of the scenes that show only what these cameras see. Composed scenes always
+            do.
         noisy: Share of the scenes with noise.
         sigma: Largest standard deviation of depth; drawn from 0 to it. Clouds of training are
             thinned, so this is what is left of the noise of several pixels.
@@ -38,6 +40,7 @@ class Sensor:
     """
 
     most_cameras: int = 3
+    partial: float = 0.0
     noisy: float = 0.0
     sigma: float = 0.003
     flying: float = 0.03
@@ -48,6 +51,7 @@ class Sensor:
         if not 1 <= self.most_cameras <= 20:
             raise OptionError(f"sensor cameras: {self.most_cameras}: need 1 to 20.")
         for name, most in (
+            ("partial", 1),
             ("noisy", 1),
             ("sparse", 1),
             ("flying", 1),

@@ -71,6 +71,8 @@ class Variation:
         scene = self.context.apply(changed.scene, focus, rng)
         scene = self.clutter.apply(scene, focus, rng)
         eyes = self.sensor.cameras(focus, up, rng)
+        if rng.uniform() < self.sensor.partial:
+            scene = self.sensor.seen(scene, eyes, focus)
         scene = self.sensor.disturbed(scene, eyes, rng)
         return changed.changed(scene=scene, grasp=self._held(changed, focus, rng)), None
 

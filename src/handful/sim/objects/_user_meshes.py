@@ -14,10 +14,12 @@ import numpy as np
 import trimesh
 from jaxtyping import Float
 
-from handful._files import atomic_write_bytes
-from handful.errors import FileFormatError, OptionError, unknown_name_message
-from handful.render import ColoredMesh
+from handful._files import atomic_write_bytes, make_folder
+from handful.clouds import read_arrays
+from handful.errors import FileFormatError, HandfulError, OptionError, unknown_name_message
+from handful.render import MAX_FACES, ColoredMesh, read_mesh_file
 from handful.sim._errors import ObjectRefusedError, load_extra
+from handful.sim.objects._decompose import MOST_SECONDS, NotTakenApart, take_apart
 from handful.sim.objects._draws import random_color
 from handful.sim.objects._parts import Part, Thing
 from handful.sim.objects._surface import find_handle, find_neck, find_rim
@@ -25,6 +27,10 @@ from handful.sim.objects._surface import find_handle, find_neck, find_rim
 SUFFIXES = (".obj", ".stl", ".ply", ".glb")
 SMALLEST, LARGEST = 0.03, 0.35
 """Metres: least and most height or width of an object for this gripper and table."""
+FARTHEST = 1_000.0
+"""Metres from the file's origin; what is farther loses its shape to rounding."""
+SMALLEST_AREA = 1e-5
+"""Square metres of a surface that points can be drawn from."""
 DENSITY = 1100.0
 """kg / m^3 of closed meshes; open ones are taken as shells of 3 mm."""
 _SAMPLES = 250_000
@@ -66,14 +72,19 @@ def read_things(
         if on_progress is not None:
             on_progress(path.name)
         try:
-            things.append((path, load_thing(path, task)))
+            things.append((path, load_thing(path, task, on_progress)))
         except (ObjectRefusedError, FileFormatError) as error:
             refused.append(Refused(path, str(error)))
     return things, refused
 
 
-def load_thing(path: Path, task: str) -> Thing:
+def load_thing(path: Path, task: str, on_progress: Callable[[str], None] | None = None) -> Thing:
     """One mesh as an object.
+
+    Args:
+        path: An OBJ, STL, PLY or GLB file, metres, z up.
+        task: As for `read_things`.
+        on_progress: Told once a second how long the mesh is being taken apart.
 
     Raises:
         FileFormatError: It cannot be read.
@@ -97,36 +108,74 @@ def load_thing(path: Path, task: str) -> Thing:
         handle = find_handle(points, name)
     if task == "bottle":
         neck = find_neck(points, name)
-    parts = tuple(Part("convex", (), np.eye(4), corners) for corners in convex_pieces(mesh))
+    parts = tuple(Part("convex", (), np.eye(4), one) for one in _pieces(mesh, path, on_progress))
     color = random_color(np.random.default_rng(int(_key(mesh)[:8], 16)))
     look = ColoredMesh.from_trimesh(mesh, color)
     return Thing(name, (look,), parts, _mass(mesh), rim, handle, neck)
 
 
-def convex_pieces(mesh: trimesh.Trimesh) -> Corners:
-    """CoACD's convex pieces of a mesh, from the cache when it was taken apart before."""
+def _pieces(
+    mesh: trimesh.Trimesh, path: Path, on_progress: Callable[[str], None] | None
+) -> Corners:
+    """The convex pieces of a mesh; there is at least one."""
+
+    def tell(seconds: float) -> None:
+        if on_progress is not None:
+            on_progress(f"{path.name}: taken apart for {seconds:.0f} s of at most {MOST_SECONDS:g}")
+
+    try:
+        pieces = convex_pieces(mesh, tell)
+    except ObjectRefusedError as error:
+        raise ObjectRefusedError(f"{path.stem}: {error}") from error
+    if not pieces:
+        raise ObjectRefusedError(f"{path.stem}: it has no solid part.")
+    return pieces
+
+
+def convex_pieces(
+    mesh: trimesh.Trimesh, on_second: Callable[[float], None] | None = None
+) -> Corners:
+    """CoACD's convex pieces of a mesh, from the cache when it was taken apart before.
+
+    Args:
+        mesh: The mesh, metres.
+        on_second: Told how long it takes, once a second.
+
+    Raises:
+        ObjectRefusedError: It cannot be taken apart, or takes too long.
+        FileFormatError: The pieces cannot be kept.
+    """
     place = cache_folder() / f"{_key(mesh)}.npz"
-    if place.exists():
-        try:
-            with np.load(place, allow_pickle=False) as stored:
-                return [stored[name].astype(np.float64) for name in stored.files]
-        except (OSError, ValueError, KeyError):
-            place.unlink(missing_ok=True)
-    coacd = load_extra("coacd")
-    coacd.set_log_level("error")
-    # Remeshing first closes holes and takes a quarter of the time on fine meshes.
-    pieces = coacd.run_coacd(
-        coacd.Mesh(mesh.vertices, mesh.faces), threshold=0.04, mcts_nodes=10, mcts_iterations=40,
-        mcts_max_depth=2, resolution=1000, preprocess_mode="on", preprocess_resolution=45, seed=0,
-    )  # fmt: skip
-    corners: Corners = [np.asarray(vertices, dtype=np.float64) for vertices, _ in pieces]
+    known = _remembered(place)
+    if known is not None:
+        return known
+    load_extra("coacd")
+    try:
+        found = take_apart(mesh.vertices, mesh.faces, on_second)
+    except NotTakenApart as error:
+        raise ObjectRefusedError(str(error)) from error
+    corners: Corners = [np.asarray(piece, dtype=np.float64) for piece in found]
     corners = [piece for piece in corners if _solid(piece)]
     buffer = BytesIO()
     arrays: dict[str, Any] = {f"piece{n}": piece for n, piece in enumerate(corners)}
     np.savez_compressed(buffer, **arrays)
-    place.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(place.parent)
     atomic_write_bytes(place, buffer.getvalue())
     return corners
+
+
+def _remembered(place: Path) -> Corners | None:
+    """Pieces of the cache; None if there are none, or if the file holds something else."""
+    if not place.is_file():
+        return None
+    try:
+        pieces = [piece.astype(np.float64) for piece in read_arrays(place).values()]
+        whole = all(one.ndim == 2 and one.shape[1] == 3 and _solid(one) for one in pieces)
+    except (HandfulError, ValueError, TypeError):
+        whole, pieces = False, []
+    if not whole:
+        place.unlink(missing_ok=True)
+    return pieces if whole else None
 
 
 def cache_folder() -> Path:
@@ -136,13 +185,17 @@ def cache_folder() -> Path:
 
 
 def _read(path: Path) -> trimesh.Trimesh:
-    try:
-        mesh: Any = trimesh.load(path, force="mesh", process=True)
-        usable = isinstance(mesh, trimesh.Trimesh) and len(mesh.faces) >= 4
-    except Exception as error:  # trimesh's readers raise whatever their parsers raise
-        raise FileFormatError(f"{path}: cannot be read as a mesh: {error}.") from error
-    if not usable or not np.isfinite(mesh.vertices).all():
-        raise FileFormatError(f"{path}: holds no triangles with finite corners.")
+    mesh = read_mesh_file(path, SUFFIXES, process=True)
+    if not 4 <= len(mesh.faces) <= MAX_FACES:
+        raise FileFormatError(
+            f"{path}: has {len(mesh.faces):,} triangles: need 4 to {MAX_FACES:,}; simplify it."
+        )
+    if not float(np.abs(mesh.vertices).max()) <= FARTHEST:
+        raise FileFormatError(
+            f"{path}: has corners farther than {FARTHEST:g} m from its origin: give it in metres."
+        )
+    if not float(mesh.area) >= SMALLEST_AREA:
+        raise FileFormatError(f"{path}: its surface has no area: need a solid object.")
     mesh.vertices = mesh.vertices - [0.0, 0.0, mesh.vertices[:, 2].min()]
     middle = (mesh.vertices.min(axis=0) + mesh.vertices.max(axis=0)) / 2
     mesh.vertices = mesh.vertices - [middle[0], middle[1], 0.0]

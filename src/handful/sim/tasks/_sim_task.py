@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from handful._checks import MAX_DERIVED_SEED, check_seed
 from handful.demos import Action, Gripper, Task, TaskStep
 from handful.errors import OptionError
 from handful.sim._errors import DivergedError, SimError
@@ -110,6 +111,7 @@ class SimTask:
             SimError: No layout could be solved, for example because the objects do not suit.
         """
         check_hand(gripper)
+        check_seed(seed, MAX_DERIVED_SEED)
         rng = stream(purpose, self.name, setup, seed)
         # Drawn once: what is thrown away below must not favour easy objects or poses.
         drawn: list[Thing] = []
