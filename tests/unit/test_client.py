@@ -38,13 +38,12 @@ CLOUD = np.random.default_rng(0).uniform(size=(10, 6))
 def test_the_client_needs_neither_torch_nor_the_rest():
     code = (
         "import sys, handful.client; heavy = {'torch', 'scipy', 'trimesh', 'PIL', 'mujoco', "
-        "'fastapi', 'typer', 'safetensors'} & set(sys.modules); print(sorted(heavy), "
-        "sorted(n for n in sys.modules if n.startswith('handful.') and n.count('.') == 1))"
+        "'fastapi', 'typer', 'safetensors'} & set(sys.modules); ours = sorted(n[8:] for n in "
+        "sys.modules if n.startswith('handful.') and n.count('.') == 1); print(*heavy, *ours)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.split("]", 1)[0] == "["
-    ours = ["handful._strict_json", "handful.answers", "handful.client", "handful.errors"]
-    assert str(ours) in told.stdout
+    light = {"errors", "_checks", "_names", "_files", "_strict_json", "answers", "client"}
+    assert {"answers", "client"} <= set(told.stdout.split()) <= light
 
 
 # --- a service that says what it is told to ---------------------------------------------------
@@ -76,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         if line == "sleep":
-            time.sleep(1.0)
+            time.sleep(20.0)
             line = (200, ANSWER)
         status, text = line
         self.send_response(status)
@@ -166,7 +165,7 @@ def test_deadlines_are_kept(script, kind, line):
     start = time.monotonic()
     with pytest.raises(DeadlineError):
         asked(script(line), kind, timeout=0.3)
-    assert time.monotonic() - start < 0.9
+    assert time.monotonic() - start < 10.0
 
 
 @KINDS
