@@ -5,9 +5,11 @@ import io
 import json
 import math
 import os
+import runpy
 import signal
 import socket
 import struct
+import sys
 import threading
 import time
 import zipfile
@@ -29,12 +31,15 @@ from handful.client import (
     View,
 )
 from handful.clouds import Intrinsics, PointCloud, RgbdView, cloud_from_rgbd, write_cloud
+from handful.demos import save_demos
 from handful.learning import RunFolder
 from handful.policy import LookAhead, Predictor, Verdict, remote_task, run_task
 from samples import thin_sample
 from service_process import Service, service, small_run
 
 pytest.importorskip("fastapi")
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +226,29 @@ def test_the_awaited_client_gives_the_same(running, client):
         sorted(pose.energy for pose in want.poses), rtol=1e-4,
     )  # fmt: skip
     assert followed.tracking.whole
+
+
+def run_example(name: str, monkeypatch, capsys, *words: object) -> str:
+    """What an example prints; it runs in this process, which has loaded its libraries."""
+    monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_the_example_of_a_camera_follows_its_target(running, monkeypatch, capsys):
+    told = run_example(
+        "camera_loop.py", monkeypatch, capsys, "--url", running.url, "--step", "pick", "--frames", 2
+    )
+    assert [line.split(":")[0] for line in told.splitlines()] == ["0", "1"]
+    assert "skipped" not in told
+
+
+def test_the_example_of_a_robot_goes_through_its_task(running, monkeypatch, capsys, tmp_path):
+    folder = save_demos(thin_sample(), tmp_path / "demos")
+    words = ("--url", running.url, "--folder", folder, "--least-confidence", 0)
+    told = run_example("own_robot.py", monkeypatch, capsys, *words)
+    assert "pick done" in told or "pick given up: " in told
+    assert ("T_scene_retreat" in told) == ("pick done" in told)
 
 
 # --- hostile callers --------------------------------------------------------------------------
