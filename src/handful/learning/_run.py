@@ -127,9 +127,8 @@ class RunFolder:
             state = f"the run is partial: it has {', '.join(others)}, and {step!r} was not trained"
         else:
             state = f"the run was not begun: the step {step!r} was not trained"
-        noted = self.summary().get("demonstrations")
-        folder = noted.get("folder") if isinstance(noted, dict) else None
-        words = ["handful", "train", str(folder or "DEMOS"), "--out", str(self.path)]
+        folder = self.summary().demonstrations.folder
+        words = ["handful", "train", folder or "DEMOS", "--out", str(self.path)]
         words += ["--step", step, *(["--resume"] if begun else [])]
         return f"{self.path}: {state}: {shlex.join(words)}"
 
