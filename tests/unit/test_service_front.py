@@ -47,7 +47,7 @@ class StandIn:
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        body = {**example_answer(), "step": job.header["step"]}
+        body = example_answer(job.header["step"], "pick")
         state = {"frames": 1 + (job.header.get("state") or {"frames": 0})["frames"]}
         return reply(200, json.dumps(body), seconds=0.1, state=state)
 

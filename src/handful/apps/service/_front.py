@@ -24,12 +24,12 @@ from handful.apps.service._page import page_of
 from handful.apps.service._pool import BusyError, LateError, LostError, Pool
 from handful.apps.service._schemas import (
     ALWAYS,
-    ANSWER,
     TRACK_LINKS,
     UPLOADS,
     Health,
     TaskInfo,
     TrackInfo,
+    answer_response,
     name_steps,
     problems,
 )
@@ -241,7 +241,8 @@ def create_app(config: ServiceConfig, pool: Pool, described: dict[str, Any]) -> 
         redoc_url=None,
     )
     always, uploads = problems(*ALWAYS), problems(*ALWAYS, *UPLOADS)
-    answers = {200: ANSWER, **uploads}
+    first = described["steps"][0]
+    answers = {200: answer_response(first["name"], first["action"]), **uploads}
     add = app.add_api_route
     add("/v1/health", front.health, responses={**problems(421), 503: {"model": Health}})
     add("/v1/tasks", front.tasks, responses=always)

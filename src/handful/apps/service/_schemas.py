@@ -80,21 +80,29 @@ class TrackInfo(BaseModel):
     idle_seconds: float = Field(description="Forgotten after so long without a frame, seconds.")
 
 
-def example_answer() -> dict[str, Any]:
-    """An answer for the page."""
+def example_answer(step: str, action: str) -> dict[str, Any]:
+    """An answer for the page.
+
+    Args:
+        step: Name of a step.
+        action: Its action.
+    """
     pre, pose = np.diag([1.0, -1.0, -1.0, 1.0]), np.diag([1.0, -1.0, -1.0, 1.0])
     pre[:3, 3], pose[:3, 3] = (0.42, 0.05, 0.33), (0.42, 0.05, 0.25)
     one = AnsweredPose(pre, pose, pre, 0.08, 0.012, 11.5, 0.96, True, "")
     answer = PoseAnswer(
-        "grasp", "pick", "franka-hand", 0.08, True, 0, "", 0.5, (one,), 0.31, "base_link", 1.5
+        step, action, "franka-hand", 0.08, True, 0, "", 0.5, (one,), 0.31, "base_link", 1.5
     )
     return dict(json.loads(answer_to_json(answer)))
 
 
-ANSWER: dict[str, Any] = {
-    "description": "Poses, feasible ones first, the best first.",
-    "content": {"application/json": {"schema": answer_schema(), "example": example_answer()}},
-}
+def answer_response(step: str, action: str) -> dict[str, Any]:
+    """How the page describes an answer, with an example of a step."""
+    content = {"schema": answer_schema(), "example": example_answer(step, action)}
+    return {
+        "description": "Poses, feasible ones first, the best first.",
+        "content": {"application/json": content},
+    }
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
