@@ -35,6 +35,7 @@ def test_version_and_help_answer_without_loading_torch():
         "infer",
         "evaluate",
         "check camera",
+        "serve",
         "show",
         "demo",
         "bench",

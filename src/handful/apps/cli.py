@@ -25,7 +25,9 @@ from handful.apps import (
     demos_commands,
     evaluate_commands,
     import_commands,
+    infer_commands,
     learn_commands,
+    serve_commands,
     sim_commands,
 )
 from handful.apps._demo_sets import (
@@ -55,6 +57,8 @@ app.add_typer(import_app, name="import", help="Turn recordings into demonstratio
 learn_commands.register(app)
 check_commands.register(app)
 evaluate_commands.register(app)
+serve_commands.register(app)
+infer_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)
