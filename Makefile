@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup demo test test-fast lint format clean
+.PHONY: help setup demo test test-fast fuzz kills lint format wheel licences sbom audit clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,14 @@ test: $(STAMP) lint ## lint, format check, type check and every test
 test-fast: $(STAMP) ## unit and property tests that take seconds
 	$(RUN)/pytest -n $(JOBS) --dist worksteal -m "not slow" tests/unit tests/property
 
+MINUTES ?= 30
+fuzz: $(STAMP) ## spoil everything that is read, for MINUTES minutes (30)
+	PYTHONPATH=tests $(RUN)/python -m fuzz --minutes $(MINUTES)
+
+KILLS ?= 300
+kills: $(STAMP) ## kill saving, training, benchmarks and reports KILLS times (300)
+	PYTHONPATH=tests $(RUN)/python -m kills --kills $(KILLS)
+
 lint: $(STAMP)
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
@@ -37,6 +45,23 @@ lint: $(STAMP)
 format: $(STAMP) ## rewrite the code in the project's format
 	$(RUN)/ruff check --fix .
 	$(RUN)/ruff format .
+
+RELEASE := $(VENV)/.handful-release
+$(RELEASE): $(STAMP)
+	$(RUN)/pip install --quiet --editable '.[release]' -c constraints.txt
+	@touch $@
+
+wheel: $(RELEASE) ## dist/: the wheel and the source distribution
+	$(RUN)/python -m build --no-isolation
+
+licences: $(RELEASE) ## docs/licences.md: the licences of everything that is installed with handful
+	bash scripts/licences $(RUN) > docs/licences.md
+
+sbom: $(RELEASE) ## sbom.json: what is installed, as a CycloneDX bill of materials
+	$(RUN)/cyclonedx-py environment --pyproject pyproject.toml --of JSON --output-file sbom.json $(RUN)/python
+
+audit: $(RELEASE) ## what is installed, checked against known vulnerabilities
+	$(RUN)/pip-audit --skip-editable
 
 clean: ## remove what was made, the environment included
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

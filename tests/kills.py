@@ -284,15 +284,19 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="kills", description=__doc__)
     options.add_argument("--kills", type=int, default=300)
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--jobs", default=",".join(JOBS), help="comma-separated; all by default")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
     torch.set_num_threads(1)
     start, figures, lost = time.monotonic(), {}, 0
     with tempfile.TemporaryDirectory(prefix="handful-kills-") as root:
-        for name, job in JOBS.items():
+        jobs = {name: JOBS[name] for name in given.jobs.split(",")}
+        shares = sum(job.share for job in jobs.values())
+        for name, job in jobs.items():
             rng = random.Random(f"{given.seed} {name}")
+            kills = max(1, round(job.share / shares * given.kills))
             try:
-                counts = run_kills(name, max(1, round(job.share * given.kills)), rng, Path(root))
+                counts = run_kills(name, kills, rng, Path(root))
                 figures[name] = dict(counts)
             except Exception as error:
                 lost += 1

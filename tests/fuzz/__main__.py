@@ -22,6 +22,7 @@ def main() -> None:
     options.add_argument("--only", choices=list(SUBJECTS), help="one reader")
     options.add_argument("--cases", type=int, default=10**9, help="at most")
     options.add_argument("--json", type=Path, help="write the figures to this file")
+    options.add_argument("--light", action="store_true", help="without the corpus' largest cases")
     options.add_argument("--corpus", action=argparse.BooleanOptionalAction, default=True)
     given = options.parse_args()
     warnings.simplefilter("ignore")
@@ -41,7 +42,8 @@ def main() -> None:
         bench = Bench(Path(folder))
         if given.corpus and given.only is None:
             for entry in corpus():
-                keep(bench.corpus_case(entry))
+                if not (given.light and entry.get("heavy")):
+                    keep(bench.corpus_case(entry))
         seed = given.seed
         while time.monotonic() - start < 60 * given.minutes and seed - given.seed < given.cases:
             keep(bench.seeded_case(seed, given.only))

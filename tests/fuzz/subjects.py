@@ -44,7 +44,7 @@ class Subject:
         make: Writes a right input into a folder.
         read: Reads the folder; writes, if at all, into its folder `out`.
         weight: How often it is chosen.
-        seconds: A case may take, on a quiet core.
+        seconds: Of computing that a case may take.
         prepare: Changes the input before it is spoiled, now and then.
     """
 

@@ -94,6 +94,10 @@ def test_infer_for_another_gripper(run, trained, demos, tmp_path):
 
 def test_mistakes_are_one_sentence(run, trained, demos, tmp_path):
     scene = cloud(demos, "pick_scene")
+    wrong_use = (
+        "leave out --grasp", "give --grasp", ".png or .jpg", "--resume", "other demonstrations",
+        "preset 'quick'", "types like 0,1,2,3",
+    )  # fmt: skip
     for words, told in [
         (["infer", trained / "pick", scene, "--grasp", scene], "leave out --grasp"),
         (["infer", trained / "place", scene], "give --grasp"),
@@ -110,7 +114,7 @@ def test_mistakes_are_one_sentence(run, trained, demos, tmp_path):
         (["train", tmp_path, "--out", tmp_path / "r"], "demos.json"),
     ]:
         done = run(*words)
-        assert done.returncode == 1, (words, done.stdout)
+        assert done.returncode == (2 if told in wrong_use else 1), (words, done.stdout)
         assert told in done.stderr.replace("\n", " "), (words, done.stderr)
         assert "Traceback" not in done.stderr
 

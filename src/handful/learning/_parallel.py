@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from handful.demos import DemoSet
-from handful.errors import HandfulError
+from handful.errors import HandfulError, OptionError
 from handful.learning._recipe import Recipe
 from handful.learning._run import train_in_folder
 from handful.learning._trainer import StepReport, TrainingError
@@ -146,7 +146,7 @@ def _heard(connection: Connection, report: Callable[[int, StepReport], None] | N
         if report is not None:
             report(*said)
     else:
-        raise TrainingError(str(said))
+        raise said
     return True
 
 
@@ -215,8 +215,10 @@ def _train(
     try:
         demos: DemoSet = connection.recv()
         train_in_folder(demos, recipe, folder, report=report, **options)
+    except OptionError as error:
+        connection.send(OptionError(str(error)))
     except HandfulError as error:
-        connection.send(str(error))
+        connection.send(TrainingError(str(error)))
     except (KeyboardInterrupt, BrokenPipeError, EOFError):
         pass
     finally:

@@ -1,0 +1,96 @@
+"""The package as users get it: a wheel and a source distribution, in an environment of their own.
+
+The environment is empty but for a path to the libraries of this one (PyTorch alone is 200 MB): what
+is tested is what the package itself brings, not that its libraries can be downloaded.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import handful
+
+ROOT = Path(__file__).parents[2]
+VERSIONS = ("3.10", "3.11", "3.12")
+"""Of Python, that pyproject.toml says are supported."""
+
+
+def run(*command, **options):
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=600, check=False,
+        env={**clean, "COLUMNS": "200", "OMP_NUM_THREADS": "1"}, **options,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A source distribution, and the wheel that is built from it."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("built")
+    source = folder / "source"
+    ignored = shutil.ignore_patterns(".git", ".venv", "out", "runs", ".*_cache", "__pycache__")
+    shutil.copytree(ROOT, source, ignore=ignored)
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=source)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=unpacked)
+    return folder
+
+
+@pytest.mark.slow(seconds=20)
+def test_the_wheel_installs_and_runs_in_an_environment_of_its_own(built, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "handful/bench/report/templates/page.html.j2" in names
+    assert "handful/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
+    environment = tmp_path / "venv"
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    python = environment / "bin" / "python"
+    (site,) = environment.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    run(
+        sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel
+    )
+    where = run(python, "-c", "import handful; print(handful.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(environment)
+    command = environment / "bin" / "handful"
+    assert handful.__version__ in run(command, "--version", cwd=tmp_path)
+    run(command, "sample", "--demos", 1, "--out", "set", cwd=tmp_path)
+    run(command, "show", "set", cwd=tmp_path)
+    assert (tmp_path / "set" / "demos.png").is_file()
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, "3.13"])
+def test_the_sources_are_of_every_supported_python(version):
+    """Their syntax; mypy checks the same sources against the library of 3.10."""
+    places = [shutil.which(f"python{version}")]
+    places += map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    python = next((place for place in places if place), None)
+    if python is None:
+        pytest.skip(f"no Python {version} is at hand here")
+    code = (
+        "import ast, pathlib, sys\n"
+        "for path in pathlib.Path(sys.argv[1]).rglob('*.py'): ast.parse(path.read_bytes())\n"
+        "print(sys.version_info[:2])"
+    )
+    assert run(python, "-c", code, ROOT / "src").strip() == str(tuple(map(int, version.split("."))))
+
+
+def test_supported_versions_are_those_that_are_tested():
+    text = (ROOT / "pyproject.toml").read_text()
+    assert tuple(re.findall(r"Python :: (3\.\d+)", text)) == VERSIONS
+    assert f'requires-python = ">={VERSIONS[0]}"' in text
