@@ -40,7 +40,7 @@ from handful.apps._demo_sets import (
 )
 from handful.apps._options import FAILED, INTERRUPTED, WRONG_USE, Seed
 from handful.apps._pictures import check_picture_name, write_picture
-from handful.errors import HandfulError
+from handful.errors import HandfulError, OptionError
 
 if TYPE_CHECKING:
     from handful.demos import DemoSet
