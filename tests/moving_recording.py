@@ -1,13 +1,22 @@
 """A peg that is taken and put into a box, as it happens over time: for bags and data sets."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from scipy.spatial.transform import Rotation, Slerp
 
-from handful.clouds import Intrinsics
-from handful.recordings.example import GRIPPER, random_layout
+from handful.clouds import (
+    Intrinsics,
+    PointCloud,
+    RgbdView,
+    cloud_from_rgbd,
+    without_flying_pixels,
+)
+from handful.recordings import Sight
+from handful.recordings.example import GRIPPER as GRIPPER
+from handful.recordings.example import random_layout
 from handful.recordings.example._peg import box_with_hole_mesh, hand_mesh, peg_mesh, table_mesh
 from handful.render import Camera, look_at, render_rgbd
 
@@ -79,4 +88,18 @@ def _view(hand: np.ndarray, width: float, time: float):
     return render_rgbd(meshes, Camera(VIEW, CAMERA.T_scene_camera))
 
 
-__all__ = ["CAMERA", "GRIPPER", "LAYOUT", "VIEW", "Moment", "moments"]
+def sight_at(
+    time: float, stored: Callable[[np.ndarray], np.ndarray], flying: bool = False
+) -> Sight:
+    """What was seen at a time, with depth as it is stored; flying pixels are left in on request."""
+    (moment,) = [one for one in moments() if abs(one.time - time) < 1e-9]
+    seen = moment.view
+    view = RgbdView(stored(seen.metres), seen.color, seen.intrinsics, seen.T_scene_camera)
+    cloud = cloud_from_rgbd(view if flying else without_flying_pixels(view))
+    return Sight(cloud, moment.T_robot_gripper)
+
+
+def assert_equal_clouds(one: PointCloud, other: PointCloud) -> None:
+    """The same points in the same order, to single precision."""
+    np.testing.assert_allclose(one.points, other.points, atol=2e-6)
+    np.testing.assert_allclose(one.require_colors(), other.require_colors(), atol=1e-6)

@@ -15,7 +15,13 @@ RUNNER = ROOT / "tests" / "run_page.py"
 LIBRARIES = ("numpy", "scipy.spatial.transform", "torch", "PIL.Image", "typer", "mujoco")
 OPTIMISERS = "torch._dynamo"
 """What torch loads, in seconds, for the first optimiser of a process."""
-SECONDS = {"README.md": 30, "benchmark.md": 40, "training.md": 60, "simulation.md": 20}
+SECONDS = {
+    "README.md": 30,
+    "benchmark.md": 40,
+    "training.md": 60,
+    "robot.md": 20,
+    "simulation.md": 20,
+}
 SOME_SLOW = [
     pytest.param(
         page,

@@ -54,3 +54,20 @@ def test_a_bag_is_listed_and_imported(tmp_path, capsys):
     assert demos[0].steps[0].scene.points[:, 0].min() >= 0.2
     with pytest.raises(HandfulError, match="one colour topic for each depth topic"):
         handful("import", "rosbag", bag, *what, "--color", "/x", "--out", out)
+
+
+def test_a_lerobot_data_set_is_listed_and_imported(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("av")
+    from lerobot_data import write_dataset, write_setup
+
+    data, setup, out = write_dataset(tmp_path / "data"), write_setup(tmp_path), tmp_path / "demos"
+    with pytest.raises(HandfulError, match="neither intrinsics nor camera poses"):
+        handful("import", "lerobot", data, "--out", out)
+    handful("import", "lerobot", data, "--setup", setup, "--episode", 1, "--list")
+    printed = capsys.readouterr().out
+    assert "episode_001" in printed
+    assert "11.00" in printed
+    what = ("--episode", 1, "--steps", "take,insert", "--out", out)
+    handful("import", "lerobot", data, "--setup", setup, *what)
+    assert load_demos(out).task.names == ("take", "insert")

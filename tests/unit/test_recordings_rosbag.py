@@ -6,7 +6,6 @@ from scipy.spatial import cKDTree
 
 pytest.importorskip("rosbags")
 
-from handful.clouds import cloud_from_rgbd, without_flying_pixels
 from handful.demos import Action
 from handful.errors import HandfulError
 from handful.recordings import (
@@ -20,7 +19,7 @@ from handful.recordings import (
     rosbag_events,
     scene_cloud,
 )
-from moving_recording import GRIPPER, LAYOUT, moments
+from moving_recording import GRIPPER, LAYOUT, assert_equal_clouds, sight_at
 from ros_bags import BagText, write_bag
 
 RAW = RosCamera(depth="/camera/depth/image", color="/camera/color/image")
@@ -46,21 +45,8 @@ def one_bag(tmp_path_factory):
 
 
 def seen_at(time: float, flying: bool = False) -> Sight:
-    """A sight straight from the source; depth in single precision, as bags have it."""
-    (moment,) = [one for one in moments() if abs(one.time - time) < 1e-9]
-    view = type(moment.view)(
-        moment.view.depth.astype(np.float32),
-        moment.view.color,
-        moment.view.intrinsics,
-        moment.view.T_scene_camera,
-    )
-    cloud = cloud_from_rgbd(view if flying else without_flying_pixels(view))
-    return Sight(cloud, moment.T_robot_gripper)
-
-
-def assert_equal_clouds(one, other, atol=2e-6) -> None:
-    np.testing.assert_allclose(one.points, other.points, atol=atol)
-    np.testing.assert_allclose(one.require_colors(), other.require_colors(), atol=1e-6)
+    """Straight from the source; depth in single precision, as bags have it."""
+    return sight_at(time, lambda metres: metres.astype(np.float32), flying)
 
 
 def test_a_bag_is_equal_to_its_source(bag):

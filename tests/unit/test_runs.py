@@ -126,10 +126,18 @@ def test_a_set_with_picks_only_trains_and_is_used_as_such(demos, tmp_path):
 def test_a_missing_model_is_named_with_its_command(whole, tmp_path):
     shutil.copytree(whole, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "place")
-    with pytest.raises(FileFormatError, match=r"'place' was not trained: .*--step 'place'$"):
+    with pytest.raises(
+        FileFormatError,
+        match=r"partial: it has 'pick', and 'place' was not trained: .*--step place$",
+    ):
         RunFolder(tmp_path / "run").predictors()
-    with pytest.raises(FileFormatError, match="holds no training run"):
+    shutil.rmtree(tmp_path / "run" / "pick")
+    with pytest.raises(FileFormatError, match="not begun: the step 'pick' was not trained"):
+        RunFolder(tmp_path / "run").predictors()
+    with pytest.raises(FileFormatError, match="nowhere: there is no such folder"):
         _ = RunFolder(tmp_path / "nowhere").task
+    with pytest.raises(FileFormatError, match="holds no training run"):
+        _ = RunFolder(tmp_path).task
 
 
 def test_a_run_of_version_1_is_read(whole, tmp_path):

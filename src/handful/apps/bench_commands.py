@@ -177,7 +177,10 @@ def bench(
 def report(
     run: Annotated[
         Path,
-        typer.Argument(help="A run that was benchmarked, or a folder of runs.", show_default=False),
+        typer.Argument(
+            help="A run that was benchmarked or only trained, a folder of runs, or an evaluation.",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -190,15 +193,21 @@ def report(
 ) -> None:
     """Write one page about a run: results next to the paper's, training, pictures, failures.
 
+    A run that was not benchmarked has one page about how well it knows its demonstrations, and an
+    evaluation (`handful evaluate`) one about how well it does on others.
+
     Example: `handful report runs/mug`
     """
-    from handful.bench import write_report
+    from handful.bench import was_benchmarked, write_report
+    from handful.evaluation import is_evaluation, is_trained_only, write_evaluation_page
 
     page = out or run / "report.html"
     if page.suffix.lower() != ".html":
         raise OptionError(f"{page}: the report is written as .html (and .md beside it).")
+    judged = is_evaluation(run) or (is_trained_only(run) and not was_benchmarked(run))
+    write = write_evaluation_page if judged else write_report
     with console.status("Writing the report") as status:
-        written = write_report(run, page, pictures, lambda what: status.update(escape(what)))
+        written = write(run, page, pictures, lambda what: status.update(escape(what)))
     console.print(escape(f"Report: {written}"), soft_wrap=True)
     console.print(escape(f"Markdown: {written.with_suffix('.md')}"), soft_wrap=True)
 

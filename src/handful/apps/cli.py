@@ -20,10 +20,14 @@ import handful
 from handful._names import printable
 from handful.apps import (
     bench_commands,
+    check_commands,
     demo_commands,
     demos_commands,
+    evaluate_commands,
     import_commands,
+    infer_commands,
     learn_commands,
+    serve_commands,
     sim_commands,
 )
 from handful.apps._demo_sets import (
@@ -51,6 +55,10 @@ app = typer.Typer(
 import_app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 app.add_typer(import_app, name="import", help="Turn recordings into demonstrations.")
 learn_commands.register(app)
+check_commands.register(app)
+evaluate_commands.register(app)
+serve_commands.register(app)
+infer_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
 sim_commands.register(app)

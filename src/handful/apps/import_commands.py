@@ -1,4 +1,4 @@
-"""Commands that read recordings of cameras and robots: `handful import rgbd` and `rosbag`."""
+"""Commands that read what cameras and robots recorded: `handful import` rgbd, rosbag, lerobot."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def register(import_app: typer.Typer) -> None:
     """Add the commands to `handful import`."""
     import_app.command("rgbd")(import_rgbd_command)
     import_app.command("rosbag")(import_rosbag_command)
+    import_app.command("lerobot")(import_lerobot_command)
 
 
 def import_rgbd_command(
@@ -167,6 +168,64 @@ def import_rosbag_command(
             hand,
             plan,
             options,
+            report=lambda name: status.update(escape(f"Reading {name}")),
+        )
+    save_and_describe(demos, target, overwrite)
+
+
+def import_lerobot_command(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a data set, format 3.", show_default=False)
+    ],
+    setup: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON file with gripper, cameras and what the features mean.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to write to.", show_default=False)
+    ] = None,
+    episode: Annotated[
+        list[int] | None,
+        typer.Option(help="Number of an episode; may be repeated.", show_default="all"),
+    ] = None,
+    steps: Steps = "",
+    drop: Drop = None,
+    only_list: OnlyList = False,
+    clear: Clear = 0.15,
+    held: Held = True,
+    voxel: Voxel = 0.002,
+    overwrite: Overwrite = False,
+) -> None:
+    """Read a LeRobot data set: depth and colour, end-effector pose and gripper, by their names.
+
+    The format holds neither intrinsics nor camera poses: the setup file gives them, and says which
+    channels are the pose and the gripper (docs/recordings.md). A data set without depth cannot be
+    read. Steps are where the gripper closes and opens: look at them with `--list`, name them in
+    order with `--steps`, leave some out with `--drop`.
+
+    Example: `handful import lerobot my_dataset --setup lerobot.json --list`
+
+    Example: `handful import lerobot my_dataset --setup lerobot.json --steps "take,insert" --out
+    out/peg`
+    """
+    from handful.recordings import NOT_IN_THE_FORMAT, import_lerobot, lerobot_events
+
+    if setup is None:
+        raise OptionError(f"--setup is missing. {NOT_IN_THE_FORMAT}.")
+    if only_list:
+        for name, events in lerobot_events(folder, setup, episode or ()).items():
+            tell_events(name, events)
+        return
+    plan, target = step_plan(steps, drop, clear, held), asked_out(out)
+    with console.status(escape(f"Reading {folder}")) as status:
+        demos = import_lerobot(
+            folder,
+            setup,
+            plan,
+            episode or (),
+            voxel,
             report=lambda name: status.update(escape(f"Reading {name}")),
         )
     save_and_describe(demos, target, overwrite)

@@ -17,6 +17,7 @@ from .report import paper_rate as paper_rate
 from .report import summarise as summarise
 from .report import table_as_json as table_as_json
 from .report import table_of as table_of
+from .report import was_benchmarked as was_benchmarked
 from .report import write_report as write_report
 from .run import DEVELOPMENT as DEVELOPMENT
 from .run import EVALUATION as EVALUATION

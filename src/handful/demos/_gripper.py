@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -239,6 +240,14 @@ def _along(axis: str, offset: float, height: float) -> tuple[float, float, float
 
 
 def _pose(position: tuple[float, ...], quat_wxyz: tuple[float, ...]) -> Float[np.ndarray, "4 4"]:
+    return _known_pose(position, quat_wxyz).copy()
+
+
+@lru_cache(maxsize=4096)
+def _known_pose(
+    position: tuple[float, ...], quat_wxyz: tuple[float, ...]
+) -> Float[np.ndarray, "4 4"]:
+    """Grippers ask for the same few poses thousands of times."""
     quat = np.array(quat_wxyz, dtype=np.float64)
     both = np.concatenate([quat / np.linalg.norm(quat), np.array(position, dtype=np.float64)])
     return poses_from_wxyz_xyz(torch.from_numpy(both)).numpy()

@@ -17,7 +17,7 @@ from handful.geometry import poses_from_wxyz_xyz
 QUATERNION_ORDERS = {"quat_wxyz": (0, 1, 2, 3), "quat_xyzw": (3, 0, 1, 2)}
 """Name of an order, and where w, x, y, z stand in it."""
 
-ROTATIONS = (*QUATERNION_ORDERS, "rotvec_rad", "rpy_deg")
+ROTATIONS = (*QUATERNION_ORDERS, "rotvec_rad", "rpy_deg", "rpy_rad")
 """Names of the ways to write a rotation; each says its order and unit."""
 
 UNIT_TOLERANCE = 1e-2
@@ -45,7 +45,7 @@ def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
     """A pose from JSON: 4 rows of 4 numbers, or an object with `position` and a rotation.
 
     The rotation is one of `quat_wxyz`, `quat_xyzw`, `rotvec_rad` (axis times angle, radians) and
-    `rpy_deg` (roll, pitch and yaw about the fixed axes x, y and z, degrees).
+    `rpy_deg` or `rpy_rad` (roll, pitch and yaw about the fixed axes x, y and z).
     """
     return poses_from_json([(address, value)])[0]
 
@@ -96,11 +96,13 @@ def _rotation_of_angles(value: Any, kind: str, address: str) -> Float[np.ndarray
     angles = numbers_from_json(value, (3,), address)
     if kind == "rpy_deg":
         return Rotation.from_euler("xyz", angles, degrees=True).as_matrix()
-    if np.linalg.norm(angles) > 2.0 * np.pi + UNIT_TOLERANCE:
+    if np.abs(angles).max() > 2.0 * np.pi + UNIT_TOLERANCE:
         raise DemoError(
-            f"{address}: {angles.tolist()} turns by {np.linalg.norm(angles):.4g} radians: need at "
+            f"{address}: {angles.tolist()} turns by {np.abs(angles).max():.4g} radians: need at "
             "most 6.283. Give radians, not degrees."
         )
+    if kind == "rpy_rad":
+        return Rotation.from_euler("xyz", angles).as_matrix()
     return Rotation.from_rotvec(angles).as_matrix()
 
 

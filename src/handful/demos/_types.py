@@ -63,6 +63,13 @@ class Step:
         object.__setattr__(self, "grasp", grasp)
         object.__setattr__(self, "targets", _checked_targets(targets, name, scene))
 
+    def __repr__(self) -> str:
+        grasp = "" if self.grasp is None else f", grasp {len(self.grasp)} points"
+        return (
+            f"Step({self.name!r}, {self.action.value}, scene {len(self.scene)} points{grasp}, "
+            f"{len(self.targets)} target poses)"
+        )
+
     @property
     def task_step(self) -> TaskStep:
         """Name and action."""
@@ -104,6 +111,9 @@ class Demonstration:
             )
         with errors_at(f"demonstration {self.name!r}"):
             Task(tuple(step.task_step for step in self.steps))
+
+    def __repr__(self) -> str:
+        return f"Demonstration({self.name!r}, steps {', '.join(step.name for step in self.steps)})"
 
     @property
     def task(self) -> Task:
@@ -148,6 +158,11 @@ class DemoSet:
         if repeated:
             raise DemoError(f"demonstrations share the name {repeated[0]!r}: give each its own.")
         _common_task(self.demonstrations)
+
+    def __repr__(self) -> str:
+        hand = self.gripper.name or "a gripper of its own"
+        steps = ", ".join(self.task.names)
+        return f"DemoSet({len(self)} demonstrations, steps {steps}, {hand})"
 
     @property
     def task(self) -> Task:

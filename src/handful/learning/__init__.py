@@ -12,6 +12,8 @@ from ._negatives import query_losses as query_losses
 from ._objectives import GraspQueryObjective as GraspQueryObjective
 from ._objectives import LearnedQueryObjective as LearnedQueryObjective
 from ._objectives import Loss as Loss
+from ._parallel import TrainingJob as TrainingJob
+from ._parallel import train_jobs as train_jobs
 from ._parallel import train_side_by_side as train_side_by_side
 from ._recipe import PRESETS as PRESETS
 from ._recipe import Recipe as Recipe

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -28,6 +29,21 @@ PATIENCE = 60.0
 """Seconds in which an interrupted process must have written its checkpoint."""
 
 _OTHER_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingJob:
+    """The training of one model.
+
+    Attributes:
+        demos: What to learn from.
+        recipe: What to train and how.
+        folder: The run's folder; made when missing.
+    """
+
+    demos: DemoSet
+    recipe: Recipe
+    folder: Path
 
 
 def train_side_by_side(
@@ -54,20 +70,49 @@ def train_side_by_side(
     Raises:
         HandfulError: A training failed; the others were interrupted and have their checkpoints.
     """
+    jobs = [TrainingJob(demos, recipe, Path(folder)) for recipe in recipes]
+
+    def tell(job: int, done: StepReport) -> None:
+        if report is not None:
+            report(recipes[job].step.name, done)
+
+    train_jobs(jobs, workers=workers, resume=resume, overwrite=overwrite, report=tell)
+
+
+def train_jobs(
+    jobs: Sequence[TrainingJob],
+    *,
+    workers: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    report: Callable[[int, StepReport], None] | None = None,
+) -> None:
+    """Train models of one or more runs, each in a process of its own with one thread.
+
+    Args:
+        jobs: What to train; begun in this order.
+        workers: As for `train_side_by_side`.
+        resume: As for `train_in_folder`.
+        overwrite: As for `train_in_folder`.
+        report: Told the number of the job and what happened after every optimiser step.
+
+    Raises:
+        HandfulError: A training failed; the others were interrupted and have their checkpoints.
+    """
     at_once = max(1, workers or os.cpu_count() or 1)
-    waiting = list(recipes)
+    waiting = list(range(len(jobs)))
     running: dict[Connection, BaseProcess] = {}
     options = {"resume": resume, "overwrite": overwrite}
     try:
         while waiting or running:
-            new = [
-                _started(waiting.pop(0), Path(folder), options)
-                for _ in range(min(len(waiting), at_once - len(running)))
-            ]
-            running.update(new)
-            for connection, _ in new:  # when all have started: each loads its libraries first
+            new = []
+            for _ in range(min(len(waiting), at_once - len(running))):
+                number = waiting.pop(0)
+                new.append((number, *_started(number, jobs[number], options)))
+            running.update({connection: process for _, connection, process in new})
+            for number, connection, _ in new:  # when all have started: each loads its libraries
                 with suppress(BrokenPipeError, ConnectionResetError):  # `_heard` says why
-                    connection.send(demos)
+                    connection.send(jobs[number].demos)
             ready = wait(list(running))
             for connection in [one for one in running if one in ready]:
                 if not _heard(connection, report):
@@ -78,19 +123,19 @@ def train_side_by_side(
 
 
 def _started(
-    recipe: Recipe, folder: Path, options: dict[str, bool]
+    number: int, job: TrainingJob, options: dict[str, bool]
 ) -> tuple[Connection, BaseProcess]:
     """A process that waits for demonstrations, and the connection with it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_train, args=(theirs, recipe, folder, options))
+    process = context.Process(target=_train, args=(theirs, number, job.recipe, job.folder, options))
     with _one_thread_for_children():
         process.start()
     theirs.close()
     return ours, process
 
 
-def _heard(connection: Connection, report: Callable[[str, StepReport], None] | None) -> bool:
+def _heard(connection: Connection, report: Callable[[int, StepReport], None] | None) -> bool:
     """Pass on what a process says; False when it has said all."""
     try:
         said = connection.recv()
@@ -145,7 +190,9 @@ def _one_thread_for_children() -> Iterator[None]:
 # --- in the process ----------------------------------------------------------------------------
 
 
-def _train(connection: Connection, recipe: Recipe, folder: Path, options: dict[str, Any]) -> None:
+def _train(
+    connection: Connection, number: int, recipe: Recipe, folder: Path, options: dict[str, Any]
+) -> None:
     """What a process does with the demonstrations that it is sent.
 
     It ends with its parent, and an interrupt leaves a checkpoint.
@@ -163,7 +210,7 @@ def _train(connection: Connection, recipe: Recipe, folder: Path, options: dict[s
     keep_freed_memory()
 
     def report(step: StepReport) -> None:
-        connection.send((recipe.step.name, step))
+        connection.send((number, step))
 
     try:
         demos: DemoSet = connection.recv()

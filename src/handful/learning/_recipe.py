@@ -81,7 +81,10 @@ wall is centimetres away. What is lost by thinning is told by the shape around e
 
 NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
 """Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
-STEPS = {False: 1800, True: 800}
+PEAK = 2e-2
+"""Highest learning rate."""
+
+STEPS = {False: 1000, True: 600}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
 _WITHOUT_ORIENTATION = 10
@@ -209,13 +212,13 @@ def _paper_variation() -> Variation:
 
 def _training(step: TaskStep) -> TrainingConfig:
     """How long and how fast."""
-    return TrainingConfig(steps=STEPS[step.action.holding], schedule=Schedule(peak=4e-3))
+    return TrainingConfig(steps=STEPS[step.action.holding], schedule=Schedule(peak=PEAK))
 
 
 def _paper_training() -> TrainingConfig:
     """600 steps, learning rates from 0.005 to 0.001 (appendix on experiments)."""
     schedule = Schedule(peak=5e-3, warmup=0.0, floor=0.2)
-    return TrainingConfig(steps=600, batch=1, schedule=schedule, averaging=0.0)
+    return TrainingConfig(steps=600, schedule=schedule, averaging=0.0, optimizer="adam")
 
 
 def _negatives(types: Sequence[int], paper: bool) -> Negatives:

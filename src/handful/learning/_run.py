@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -98,9 +99,8 @@ class RunFolder:
             return noted
         found = [action for action in Action if self.model(action.value).is_dir()]
         if not found:
-            raise FileFormatError(
-                f"{self.path}: holds no training run: give the folder of `handful train`."
-            )
+            there = "holds no training run" if self.path.is_dir() else "there is no such folder"
+            raise FileFormatError(f"{self.path}: {there}: give the folder of `handful train`.")
         return Task(tuple(TaskStep(action.value, action) for action in found))
 
     def trained(self, step: str) -> TrainedStep:
@@ -114,13 +114,23 @@ class RunFolder:
             FileFormatError: It is missing; the message says how to train it.
         """
         if not self.model(step).is_dir():
-            begun = self.checkpoint(step).exists()
-            raise FileFormatError(
-                f"{self.path}: the step {step!r} was not trained{' to the end' if begun else ''}: "
-                f"handful train DEMOS --out {self.path} --step {step!r}"
-                f"{' --resume' if begun else ''}"
-            )
+            raise FileFormatError(self._why_no_model(step))
         return load_predictor(self.model(step))
+
+    def _why_no_model(self, step: str) -> str:
+        """Whether the run is unfinished, partial or not begun, and the command that mends it."""
+        others = [repr(one.name) for one in self.task if self.model(one.name).is_dir()]
+        begun = self.checkpoint(step).exists()
+        if begun:
+            state = f"the run is unfinished: the step {step!r} was not trained to the end"
+        elif others:
+            state = f"the run is partial: it has {', '.join(others)}, and {step!r} was not trained"
+        else:
+            state = f"the run was not begun: the step {step!r} was not trained"
+        folder = self.summary().demonstrations.folder
+        words = ["handful", "train", folder or "DEMOS", "--out", str(self.path)]
+        words += ["--step", step, *(["--resume"] if begun else [])]
+        return f"{self.path}: {state}: {shlex.join(words)}"
 
     def predictors(self) -> dict[str, Predictor]:
         """The predictors of all steps, by name."""

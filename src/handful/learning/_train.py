@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from handful.demos import DemoSet
+from handful.errors import OptionError
 from handful.learning._calibration import calibrate
 from handful.learning._recipe import Recipe, recipe_for
 from handful.learning._trainer import StepReport, Trainer
@@ -34,6 +35,11 @@ def train_step(
         report: Called after every optimiser step.
         options: Of `recipe_for`.
     """
+    if not isinstance(demos, DemoSet):
+        raise OptionError(
+            f"demos is of type {type(demos).__name__}: need a DemoSet, for example "
+            "load_demos('out/mug')."
+        )
     return train(demos, recipe_for(demos, step, seed=seed, **options), report=report)
 
 

@@ -1,9 +1,12 @@
 """What any robot needs: predictors, pose selection, collisions of clouds, and running a task."""
 
+from ._answer import answer_to_track as answer_to_track
+from ._answer import rated_answer as rated_answer
 from ._collision import SceneSurface as SceneSurface
 from ._confidence import LEAST_CONFIDENCE as LEAST_CONFIDENCE
 from ._confidence import SURE_ENOUGH as SURE_ENOUGH
 from ._confidence import Confidence as Confidence
+from ._confidence import check_least_confidence as check_least_confidence
 from ._feasibility import ApproachCone as ApproachCone
 from ._feasibility import Feasibility as Feasibility
 from ._feasibility import Limits as Limits
@@ -29,9 +32,10 @@ from ._records import Look as Look
 from ._records import StepFailure as StepFailure
 from ._records import StepRecord as StepRecord
 from ._records import Watcher as Watcher
+from ._remote import RemotePredictor as RemotePredictor
+from ._remote import remote_task as remote_task
 from ._run import LOOKS as LOOKS
 from ._run import SAMPLES as SAMPLES
-from ._run import check_least_confidence as check_least_confidence
 from ._run import run_task as run_task
 from ._search import SearchConfig as SearchConfig
 from ._selection import PoseSelection as PoseSelection

@@ -94,6 +94,16 @@ class Confidence:
         return cls(middle - spread * offset / slope, -spread / slope)
 
 
+def check_least_confidence(value: float) -> None:
+    """Refuse what is no confidence.
+
+    Raises:
+        OptionError: It is not between 0 and 1.
+    """
+    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
+        raise OptionError(f"least confidence is {value}: need 0 (execute whatever is best) to 1.")
+
+
 def _logistic(
     x: Float[np.ndarray, "n"], label: Float[np.ndarray, "n"], weight: Float[np.ndarray, "n"]
 ) -> tuple[float, float]:

@@ -19,12 +19,16 @@ from handful.geometry import check_pose
 from handful.policy._collision import SceneSurface, thinned_points
 from handful.policy._interfaces import Robot
 from handful.policy._motion import backed_off
+from handful.policy._tiles import grown
 from handful.policy._verdict import Verdict
 
 RISES = (0.03, 0.015, 0.0)
 """Metres above the pose where what is held is checked: the way down."""
 BACKS = (0.03, 0.015, 0.0)
 """Metres before the pose, along the approach, where the hand is checked."""
+
+HAND_REACH = 0.5
+"""Metres from the contact point: no hand, and nothing that one holds, reaches farther."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,15 @@ class Feasibility:
 
     @cached_property
     def _surface(self) -> SceneSurface:
-        """Made when a collision is first asked for: it costs more than all other checks."""
-        return SceneSurface(self._scene, self._limits.table)
+        """Made when a collision is first asked for: it costs more than all other checks.
+
+        What the hand cannot touch with its contact point in the workspace is left out.
+        """
+        scene, workspace = self._scene, self._limits.workspace
+        if workspace is not None:
+            near = grown(workspace, HAND_REACH).contains(scene.points)
+            scene = scene.selected(near) if 2 <= near.sum() < len(scene) else scene
+        return SceneSurface(scene, self._limits.table)
 
     def with_grasp(self, grasp: PointCloud) -> Feasibility:
         """The same judge with something else in the gripper; the scene's surface is kept.

@@ -7,8 +7,9 @@ is asked for poses with that cloud, in the scene without these points, and they 
 were the next step's turn.
 
 Mostly several candidates take the same thing. Where that thing should go does not depend on where
-it is held (the paper's right equivariance), so a `Predictor` is asked once for each thing: its
-answer, as motions of the thing, holds for every grasp of it. Others are asked for each grasp.
+it is held (the paper's right equivariance), so a `Predictor`, here or at a service, is asked once
+for each thing: its answer, as motions of the thing, holds for every grasp of it. Others are asked
+for each grasp.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from handful.policy._grasped import points_taken
 from handful.policy._interfaces import PosePredictor, Robot
 from handful.policy._predictor import Predictor
 from handful.policy._ranked import RankedPoses
+from handful.policy._remote import RemotePredictor
 
 BUDGET = 1.0
 """Seconds for one look, on one core; candidates that are left then are not looked at."""
@@ -208,6 +210,9 @@ class Outlook:
         if isinstance(self._predictor, Predictor):
             workspace = None if self._limits is None else self._limits.workspace
             found = self._predictor.look(cloud, held, workspace).sample(POSES, self._seed)
+            motions = self._sure(found) @ np.linalg.inv(T_scene_gripper)
+        elif isinstance(self._predictor, RemotePredictor):
+            found = self._predictor.sample(cloud, held, POSES, self._seed)
             motions = self._sure(found) @ np.linalg.inv(T_scene_gripper)
         judge = Feasibility(self._step, gripper, cloud, None, self._limits, self._robot)
         self._scenes.append(_Scene(taken, cloud, judge, motions))

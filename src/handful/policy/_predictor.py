@@ -9,11 +9,15 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from handful.clouds import Box, PointCloud
+from handful.answers import PoseAnswer
+from handful.clouds import Box, CloudLike, PointCloud, as_cloud
 from handful.demos import Gripper, TaskStep
+from handful.errors import OptionError
 from handful.geometry import pose_apply
 from handful.models import EdfModel, MatchEnergy, QueryPoints
-from handful.policy._confidence import Confidence
+from handful.policy._confidence import SURE_ENOUGH, Confidence
+from handful.policy._feasibility import Limits
+from handful.policy._motion import PRE_DISTANCE
 from handful.policy._preparation import Preparation, PreparedClouds
 from handful.policy._ranked import RankedPoses
 from handful.policy._search import SearchConfig
@@ -60,10 +64,19 @@ class Predictor:
         holds something needs nothing: its poses are relative to the grasp cloud, whatever the frame
         of that cloud (the paper's right equivariance), and the hand is cut out of the cloud.
         """
+        if not isinstance(gripper, Gripper):
+            raise OptionError(
+                f"gripper is of type {type(gripper).__name__}: need a Gripper, for example "
+                "gripper_named('franka-hand')."
+            )
         return replace(self, other_gripper=gripper)
 
+    def __repr__(self) -> str:
+        hand = self.gripper.name or "a gripper of its own"
+        return f"Predictor(step {self.step.name!r}, {self.step.action.value}, {hand})"
+
     def energy(
-        self, scene: PointCloud, grasp: PointCloud | None = None, own_frames: bool = True
+        self, scene: CloudLike, grasp: CloudLike | None = None, own_frames: bool = True
     ) -> tuple[MatchEnergy, PreparedClouds]:
         """The energy of poses between the frames of the prepared clouds; they are encoded here.
 
@@ -72,29 +85,77 @@ class Predictor:
             grasp: What the gripper holds, in the frame of `gripper`.
             own_frames: False leaves the clouds where they are, for pictures.
         """
-        clouds = self.preparation.clouds(scene, grasp, self.gripper, own_frames)
+        seen, held = self._clouds(scene, grasp)
+        clouds = self.preparation.clouds(seen, held, self.gripper, own_frames)
         with torch.no_grad():
             return self.model(clouds.scene, clouds.grasp), clouds
 
     def look(
         self,
-        scene: PointCloud,
-        grasp: PointCloud | None = None,
+        scene: CloudLike,
+        grasp: CloudLike | None = None,
         workspace: Box | None = None,
     ) -> SceneView:
         """The scene, prepared to be sampled and rated many times; it is encoded once.
 
         Args:
-            scene: Scene cloud, metres, of any size.
+            scene: Scene cloud, metres, of any size; see `handful.clouds.CloudLike`.
             grasp: As for `sample`.
             workspace: As for `sample`.
         """
-        return SceneView(self, scene, grasp, workspace)
+        return SceneView(self, *self._clouds(scene, grasp), workspace)
+
+    def _clouds(
+        self, scene: CloudLike, grasp: CloudLike | None
+    ) -> tuple[PointCloud, PointCloud | None]:
+        """What was given, as clouds."""
+        return as_cloud(scene, "scene"), None if grasp is None else as_cloud(grasp, "grasp")
+
+    def answer(
+        self,
+        scene: CloudLike,
+        grasp: CloudLike | None = None,
+        *,
+        limits: Limits | None = None,
+        n: int = 100,
+        seed: int = 0,
+        least_confidence: float = SURE_ENOUGH,
+        pre_distance: float = PRE_DISTANCE,
+        frame: str = "scene",
+        stamp: float | None = None,
+        beside: bool = True,
+    ) -> PoseAnswer:
+        """Poses for a robot: judged, feasible ones first, with approach, retreat and finger widths.
+
+        Poses are judged for the described hand against the scene cloud and by the limits. What lies
+        too far from their workspace to matter is left out first. Where no pose that is sure enough
+        is feasible, poses beside the good ones are rated, too (`PoseSelection`). Infeasible poses
+        are in the answer with their reason.
+
+        Args:
+            scene: Scene cloud, metres; see `handful.clouds.CloudLike`.
+            grasp: As for `sample`.
+            limits: Workspace, directions of approach and so on.
+            n: How many poses at most.
+            seed: The same seed gives the same poses.
+            least_confidence: Poses of lower confidence are never chosen.
+            pre_distance: Between a pose and its pre-pose and retreat pose, metres.
+            frame: Name of the scene's frame, for the answer.
+            stamp: When the scene was observed, seconds since 1970, for the answer.
+            beside: Where no pose that is sure enough is feasible, look beside the good ones.
+        """
+        from handful.policy._answer import answer_for  # which selects poses of predictors
+
+        seen, held = self._clouds(scene, grasp)
+        return answer_for(
+            self, seen, held, limits=limits, n=n, seed=seed, least_confidence=least_confidence,
+            pre_distance=pre_distance, frame=frame, stamp=stamp, beside=beside,
+        )  # fmt: skip
 
     def sample(
         self,
-        scene: PointCloud,
-        grasp: PointCloud | None = None,
+        scene: CloudLike,
+        grasp: CloudLike | None = None,
         n: int = 100,
         seed: int = 0,
         sampler: Sampler | None = None,
@@ -119,9 +180,9 @@ class Predictor:
 
     def track(
         self,
-        scene: PointCloud,
+        scene: CloudLike,
         previous: RankedPoses | None,
-        grasp: PointCloud | None = None,
+        grasp: CloudLike | None = None,
         n: int = 1,
         budget: float | None = BUDGET,
         reach: float = REACH,
@@ -148,13 +209,14 @@ class Predictor:
             reach: How far the query points may move between two frames, metres.
             workspace: As for `sample`. What lies too far from it costs next to no time.
         """
-        return track(self, scene, previous, grasp, n, budget, reach, workspace)
+        seen, held = self._clouds(scene, grasp)
+        return track(self, seen, previous, held, n, budget, reach, workspace)
 
     def rate(
         self,
         T_scene_gripper: Float[np.ndarray, "poses 4 4"],
-        scene: PointCloud,
-        grasp: PointCloud | None = None,
+        scene: CloudLike,
+        grasp: CloudLike | None = None,
     ) -> RankedPoses:
         """Poses from elsewhere with their energies and confidences, the best first.
 
@@ -170,11 +232,11 @@ class Predictor:
         rated = self.look(scene, grasp).rate(T_scene_gripper)
         return replace(rated, seconds=time.perf_counter() - start)
 
-    def unlike(self, scene: PointCloud) -> list[str]:
+    def unlike(self, scene: CloudLike) -> list[str]:
         """In what a scene is unlike those of training, with what to do; a sentence for each."""
         if self.trained_on is None:
             return []
-        return self.trained_on.unlike(scene, self.preparation.scene_voxel)
+        return self.trained_on.unlike(as_cloud(scene, "scene"), self.preparation.scene_voxel)
 
     def queries_of_gripper(self, energy: MatchEnergy) -> QueryPoints:
         """The query points of an energy in the frame of the gripper that is used, for pictures.

@@ -38,6 +38,10 @@ class RankedPoses:
     def __len__(self) -> int:
         return len(self.energy)
 
+    def __repr__(self) -> str:
+        best = f", the best of confidence {self.confidence[0]:.2f}" if len(self) else ""
+        return f"{type(self).__name__}({len(self)} poses{best}, {self.seconds:.2f} s)"
+
     @property
     def found(self) -> bool:
         """Whether the best pose is one to execute; if not, there is probably no target."""
@@ -51,6 +55,16 @@ class RankedPoses:
             distance: Between the pose and the other two, metres.
         """
         return Motion.along_approach(self.T_scene_gripper[index], self.gripper, distance)
+
+    def chosen(self, numbers: list[int]) -> RankedPoses:
+        """Some of the poses, in the order of their numbers."""
+        return RankedPoses(
+            self.T_scene_gripper[numbers],
+            self.energy[numbers],
+            self.confidence[numbers],
+            self.seconds,
+            self.gripper,
+        )
 
     def followed_by(self, more: RankedPoses) -> RankedPoses:
         """These poses and then others; the result is in general not sorted."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from handful._checks import MAX_POSES, check_seed, whole_number
+from handful.clouds import as_cloud
 from handful.demos import Task, TaskStep
 from handful.errors import OptionError
-from handful.policy._confidence import LEAST_CONFIDENCE
+from handful.policy._confidence import LEAST_CONFIDENCE, check_least_confidence
 from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._interfaces import LookingRobot, PosePredictor, Robot
 from handful.policy._lookahead import LookAhead, Outlook
@@ -66,6 +66,7 @@ def run_task(
     Raises:
         OptionError: A step has no predictor, or an option is out of range.
     """
+    _check_kinds(robot, task, predictors)
     missing = [step.name for step in task if step.name not in predictors]
     if missing:
         raise OptionError(f"the step {missing[0]!r} has no predictor: train or give one.")
@@ -83,14 +84,24 @@ def run_task(
     return tuple(records)
 
 
-def check_least_confidence(value: float) -> None:
-    """Refuse what is no confidence.
-
-    Raises:
-        OptionError: It is not between 0 and 1.
-    """
-    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
-        raise OptionError(f"least confidence is {value}: need 0 (execute whatever is best) to 1.")
+def _check_kinds(robot: object, task: object, predictors: object) -> None:
+    """Refuse what is no robot, task or predictors, and say what it lacks."""
+    if not isinstance(robot, Robot):
+        need = ("gripper", "observe_scene", "observe_grasp", "reach", "execute")
+        lacks = [name for name in need if not hasattr(robot, name)]
+        raise OptionError(
+            f"robot is of type {type(robot).__name__}, which has no {', '.join(lacks)}: see "
+            "`handful.Robot`."
+        )
+    if not isinstance(task, Task):
+        raise OptionError(
+            f"task is of type {type(task).__name__}: need a Task, for example `demos.task`."
+        )
+    if not isinstance(predictors, Mapping):
+        raise OptionError(
+            f"predictors is of type {type(predictors).__name__}: need a mapping of names of steps "
+            "to predictors."
+        )
 
 
 @dataclass(frozen=True)
@@ -132,8 +143,8 @@ class _Run:
     def _selection(self, step: TaskStep, following: TaskStep | None, seed: int) -> PoseSelection:
         """Observe, and choose a pose."""
         robot, limits = self.robot, self.limits
-        scene = robot.observe_scene()
-        grasp = robot.observe_grasp() if step.action.holding else None
+        scene = as_cloud(robot.observe_scene(), "observe_scene()")
+        grasp = as_cloud(robot.observe_grasp(), "observe_grasp()") if step.action.holding else None
         outlook = None
         taking = not step.action.holding and following is not None and following.action.holding
         if taking and following is not None and self.look_ahead is not None:

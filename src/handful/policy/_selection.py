@@ -11,8 +11,9 @@ from jaxtyping import Float, Int
 
 from handful.clouds import Box, PointCloud
 from handful.demos import Gripper
-from handful.errors import HandfulError, OptionError
+from handful.errors import HandfulError
 from handful.policy._confidence import LEAST_CONFIDENCE, SURE_ENOUGH
+from handful.policy._contact import check_same_contact
 from handful.policy._interfaces import PosePredictor, RatingPredictor
 from handful.policy._lookahead import LookedAhead, Outlook, Prospect
 from handful.policy._perturb import perturbed
@@ -30,8 +31,6 @@ ATTEMPTS = 3
 PERTURBED, PERTURBATIONS = 8, 256
 """How many of the best poses are perturbed, and how many poses are made of them."""
 _SEEDS_APART = 1_000_003
-SAME_PLACE, SAME_ANGLE = 0.01, 0.1
-"""Contact frames of one gripper, described twice, differ at most by this: metres, radians."""
 
 
 class PoseSelection:
@@ -59,6 +58,7 @@ class PoseSelection:
             is too far from it to matter. None for everywhere.
         least_confidence: Poses of lower confidence are never chosen.
         outlook: On the next step; None if there is nothing to look ahead to.
+        at_once: Ask for all `samples` poses at once, and not for the `FIRST` before them.
 
     A `Predictor` encodes the clouds once, however often it is asked.
 
@@ -69,6 +69,7 @@ class PoseSelection:
         skipped: How many poses were found infeasible before that one, by reason.
         seconds: Time that the predictor took.
         looked_ahead: What the outlook brought; None if there is none, or nothing was feasible.
+        refusal: The error with which the predictor last refused to answer, if it did.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class PoseSelection:
         workspace: Box | None = None,
         least_confidence: float = LEAST_CONFIDENCE,
         outlook: Outlook | None = None,
+        at_once: bool = False,
     ) -> None:
         self._predictor, self._scene, self._grasp = predictor, scene, grasp
         self._workspace = workspace
@@ -90,13 +92,13 @@ class PoseSelection:
         self._gripper, self._feasible = gripper, feasible
         self._samples, self._seed = samples, seed
         self._least, self._outlook = least_confidence, outlook
-        self._refusal = ""
+        self.refusal: HandfulError | None = None
         self.skipped: Counter[str] = Counter()
         self.seconds = 0.0
         self.proposed = RankedPoses.nothing(gripper)
         self.chosen: int | None = None
         self.looked_ahead: LookedAhead | None = None
-        self._choose()
+        self._choose(at_once)
 
     @property
     def T_scene_gripper(self) -> Float[np.ndarray, "4 4"] | None:
@@ -107,7 +109,7 @@ class PoseSelection:
     def why_none(self) -> str:
         """Why no pose was chosen, for people."""
         if not len(self.proposed):
-            return self._refusal or "the predictor proposed nothing"
+            return str(self.refusal or "the predictor proposed nothing")
         sure = int((self.proposed.confidence >= self._least).sum())
         which = f"none of {sure} poses"
         if sure < len(self.proposed):
@@ -115,8 +117,8 @@ class PoseSelection:
         most = ", ".join(f"{reason} ({times})" for reason, times in self.skipped.most_common(2))
         return f"{which}: {most}" if most else which
 
-    def _choose(self) -> None:
-        if self._samples > FIRST:
+    def _choose(self, at_once: bool) -> None:
+        if self._samples > FIRST and not at_once:
             self._try_first()
         good, enough = np.zeros(0, dtype=np.int64), max(SURE_ENOUGH, self._least)
         for attempt in range(ATTEMPTS):
@@ -162,7 +164,7 @@ class PoseSelection:
         try:
             answer = question()
         except HandfulError as error:
-            self._refusal = str(error)
+            self.refusal = error
             answer = RankedPoses.nothing(self._gripper)
         self.seconds += time.perf_counter() - start
         check_same_contact(answer.gripper, self._gripper)
@@ -216,20 +218,3 @@ class PoseSelection:
     def _enough(self, answer: RankedPoses) -> float:
         """The confidence of good poses, from the best of an answer."""
         return max(self._least, min(SURE_ENOUGH, GOOD * float(answer.confidence[0])))
-
-
-def check_same_contact(predicted: Gripper, used: Gripper) -> None:
-    """Refuse poses of one gripper for another one whose contact frame is elsewhere.
-
-    Raises:
-        OptionError: The two contact frames differ.
-    """
-    apart = np.linalg.inv(predicted.T_gripper_contact) @ used.T_gripper_contact
-    distance = float(np.linalg.norm(apart[:3, 3]))
-    angle = float(np.arccos(np.clip((np.trace(apart[:3, :3]) - 1.0) / 2.0, -1.0, 1.0)))
-    if distance > SAME_PLACE or angle > SAME_ANGLE:
-        raise OptionError(
-            f"the predictor's poses are of a gripper whose contact frame is {1000 * distance:.0f} "
-            f"mm and {np.rad2deg(angle):.0f} degrees from that of the robot's gripper: use "
-            "predictor.for_gripper(robot.gripper)."
-        )

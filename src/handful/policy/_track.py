@@ -57,7 +57,7 @@ class Pace:
     search: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tracked(RankedPoses):
     """Poses in one frame of a stream, and what the next frame needs to know of this one.
 

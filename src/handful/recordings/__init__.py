@@ -1,4 +1,4 @@
-"""What cameras and robots recorded, to demonstrations: RGB-D folders."""
+"""What cameras and robots recorded, to demonstrations: RGB-D folders, bags, data sets."""
 
 from ._held import is_hand as is_hand
 from ._held import is_held as is_held
@@ -11,6 +11,9 @@ from ._sights import scene_cloud as scene_cloud
 from ._timeline import StepPlan as StepPlan
 from ._tracks import GripperEvent as GripperEvent
 from .example import write_rgbd_example as write_rgbd_example
+from .lerobot import NOT_IN_THE_FORMAT as NOT_IN_THE_FORMAT
+from .lerobot import import_lerobot as import_lerobot
+from .lerobot import lerobot_events as lerobot_events
 from .rgbd import import_rgbd as import_rgbd
 from .rosbag import RosCamera as RosCamera
 from .rosbag import RosTopics as RosTopics

@@ -5,6 +5,7 @@ from ._camera import look_at as look_at
 from ._mesh import Color as Color
 from ._mesh import ColoredMesh as ColoredMesh
 from ._mesh import joined as joined
+from ._mesh import surface_points as surface_points
 from ._mesh_files import MAX_FACES as MAX_FACES
 from ._mesh_files import read_mesh_file as read_mesh_file
 from ._noise import NO_NOISE as NO_NOISE

@@ -84,3 +84,15 @@ def face_normals(triangles: Float[np.ndarray, "faces 3 3"]) -> Float[np.ndarray,
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     length = np.linalg.norm(normal, axis=1, keepdims=True)
     return np.divide(normal, length, out=np.zeros_like(normal), where=length > 0)
+
+
+def surface_points(
+    triangles: Float[np.ndarray, "faces 3 3"], count: int
+) -> Float[np.ndarray, "count 3"]:
+    """Points spread evenly over triangles by their areas, the same ones each time."""
+    one, two = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
+    area = np.linalg.norm(np.cross(one, two), axis=1)
+    rng = np.random.default_rng(0)
+    which = rng.choice(len(area), count, p=area / area.sum())
+    share = rng.dirichlet(np.ones(3), size=count)
+    return np.einsum("nk,nkx->nx", share, triangles[which])

@@ -1,5 +1,8 @@
 """Pictures for people: demonstrations, gripper poses, and descriptor fields."""
 
+from ._checks import picture_of_answer as picture_of_answer
+from ._checks import picture_of_camera as picture_of_camera
+from ._checks import picture_of_check as picture_of_check
 from ._demos import picture_of_demos as picture_of_demos
 from ._demos import picture_of_step as picture_of_step
 from ._fields import palette_of_field as palette_of_field

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from handful.clouds import PointCloud
 from handful.demos import Gripper
-from handful.render import Color, ColoredMesh, box_mesh, joined
+from handful.render import Color, ColoredMesh, box_mesh, joined, surface_points
 
 LENGTH = 0.15
 """Length of a hand without a described shape, metres: that of a common hand."""
@@ -63,13 +63,7 @@ def hand_length(gripper: Gripper) -> float:
 
 def hand_points(gripper: Gripper, count: int = 2000) -> Float[np.ndarray, "count 3"]:
     """Points evenly on the surface of the open hand, the same ones each time; gripper frame."""
-    triangles = hand_mesh(gripper).triangles
-    one, two = triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0]
-    area = np.linalg.norm(np.cross(one, two), axis=1)
-    rng = np.random.default_rng(0)
-    which = rng.choice(len(area), count, p=area / area.sum())
-    share = rng.dirichlet(np.ones(3), size=count)
-    return np.einsum("nk,nkx->nx", share, triangles[which])
+    return surface_points(hand_mesh(gripper).triangles, count)
 
 
 def held_width(gripper: Gripper, grasp: PointCloud) -> float:

@@ -4,6 +4,17 @@ from ._curve import CurvePoint as CurvePoint
 from ._curve import check_sizes as check_sizes
 from ._curve import curve_run as curve_run
 from ._curve import first_demos as first_demos
+from ._document import Block as Block
+from ._document import Cards as Cards
+from ._document import Cell as Cell
+from ._document import Code as Code
+from ._document import Gallery as Gallery
+from ._document import Heading as Heading
+from ._document import Paragraph as Paragraph
+from ._document import Picture as Picture
+from ._document import Table as Table
+from ._document import write_markdown as write_markdown
+from ._document import write_page as write_page
 from ._page import write_report as write_report
 from ._paper import PaperRates as PaperRates
 from ._results import Result as Result
@@ -11,6 +22,7 @@ from ._results import RunResults as RunResults
 from ._results import curve_of as curve_of
 from ._results import read_run as read_run
 from ._results import read_runs as read_runs
+from ._results import was_benchmarked as was_benchmarked
 from ._statistics import Rate as Rate
 from ._statistics import StepSummary as StepSummary
 from ._statistics import Summary as Summary

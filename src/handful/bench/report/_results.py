@@ -125,10 +125,10 @@ def read_runs(folder: Path) -> list[RunResults]:
     Raises:
         BenchError: No run there was benchmarked.
     """
-    if _was_benchmarked(folder):
+    if was_benchmarked(folder):
         return [read_run(folder)]
     below = _inside(folder) if folder.is_dir() else []
-    runs = [read_run(one) for one in below if _was_benchmarked(one)]
+    runs = [read_run(one) for one in below if was_benchmarked(one)]
     if not runs:
         raise BenchError(
             f"{folder}: holds no results; run the benchmark first: handful bench TASK --run "
@@ -218,7 +218,8 @@ def _inside(folder: Path) -> list[Path]:
         raise BenchError(f"{folder}: cannot be read: {error.strerror}.") from error
 
 
-def _was_benchmarked(folder: Path) -> bool:
+def was_benchmarked(folder: Path) -> bool:
+    """Whether a folder holds results of the benchmark."""
     return (folder / FOLDER).is_dir() or (folder / CURVE).is_dir()
 
 

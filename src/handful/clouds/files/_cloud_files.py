@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from handful.clouds.files._pcd import encode_pcd, read_pcd
 from handful.clouds.files._pcd_header import PCD_ENCODINGS
 from handful.clouds.files._ply import PLY_ENCODINGS, encode_ply, read_ply
 from handful.clouds.files._source import Source, open_source
-from handful.errors import CloudError, FileFormatError, OptionError, unknown_name_message
+from handful.errors import FileFormatError, OptionError, errors_at, unknown_name_message
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,39 @@ def read_cloud(
     name = os.fspath(path)
     _check_options(scale, max_points, dtype)
     kind = _format_of(name)
-    with np.errstate(all="ignore"), open_source(name, max_points) as source:
+    with open_source(name, max_points) as source:
+        return _read(source, kind, scale, dtype)
+
+
+def cloud_from_bytes(
+    content: bytes, name: str, *, max_points: int = 20_000_000, scale: float = 1.0
+) -> PointCloud:
+    """Read the content of a PLY, PCD or NPZ file, with the same suspicion as `read_cloud`.
+
+    Args:
+        content: All bytes of the file.
+        name: Its name, for messages. Without one of the extensions the first bytes tell the format.
+        max_points: Clouds with more points are refused.
+        scale: Metres per unit of the file.
+
+    Raises:
+        HandfulError: As for `read_cloud`.
+    """
+    _check_options(scale, max_points, np.float32)
+    source = Source(name, io.BytesIO(content), len(content), max_points)
+    begins = [one for one in _FORMATS.values() if content.startswith(one.magic)]
+    known = os.path.splitext(name)[1].lower() in _FORMATS
+    kind = begins[0] if begins and not known else _format_of(name)
+    return _read(source, kind, scale, np.float32)
+
+
+def _read(source: Source, kind: _Format, scale: float, dtype: type[np.floating[Any]]) -> PointCloud:
+    with np.errstate(all="ignore"):
         _check_magic(source, kind)
         raw = kind.read(source)
         points = raw.points if scale == 1.0 else raw.points.astype(np.float64) * scale
-        try:
+        with errors_at(source.path):
             return PointCloud(points, raw.colors, dtype=dtype)
-        except CloudError as error:
-            raise type(error)(f"{name}: {error}") from error
 
 
 def write_cloud(cloud: PointCloud, path: StrPath, *, encoding: str = "binary") -> None:

@@ -105,12 +105,25 @@ def read_arrays(
             raise source.error(f"the zip archive is damaged: {quoted(str(error))}.") from error
 
 
+def array_from_bytes(content: bytes, name: str) -> Shaped[np.ndarray, "..."]:
+    """The array of an NPY file; objects are refused, and memory follows the content's size.
+
+    Args:
+        content: All bytes of the file.
+        name: Its name, for messages.
+    """
+    return _array_of(Source(name, io.BytesIO(content), len(content), MAX_ARRAY_BYTES))
+
+
 def read_array(path: StrPath) -> Shaped[np.ndarray, "..."]:
     """The array of an NPY file; objects are refused, and memory follows the file's size."""
     with open_source(path, max_points=MAX_ARRAY_BYTES) as source:
-        header = _read_array_header(source, source.file.read, "the file")
-        data = source.take(header.size, "the array")
-    return _as_array(data, header)
+        return _array_of(source)
+
+
+def _array_of(source: Source) -> Shaped[np.ndarray, "..."]:
+    header = _read_array_header(source, source.file.read, "the file")
+    return _as_array(source.take(header.size, "the array"), header)
 
 
 def _read_all(

@@ -6,48 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from handful._strict_json import Fields, read_json
-from handful.clouds import cloud_from_rgbd
-from handful.demos import (
-    Action,
-    Demonstration,
-    DemoSet,
-    Gripper,
-    gripper_from_json,
-    load_gripper,
-    member_path,
-)
+from handful.clouds import cloud_from_rgbd, without_flying_pixels
+from handful.demos import Action, Demonstration, DemoSet, member_path
 from handful.errors import DemoError, errors_at, unknown_name_message
-from handful.recordings._sights import (
-    VOXEL,
-    CloudOptions,
-    SeenStep,
-    Sight,
-    demonstration_from_sights,
-)
-from handful.recordings.rgbd._camera import Pose, RecordingCamera, read_camera
-from handful.recordings.rgbd._units import LENGTHS, Units
+from handful.recordings._camera import Pose
+from handful.recordings._images import read_color, read_depth
+from handful.recordings._setup import RecordingSetup, check_version, read_setup
+from handful.recordings._sights import VOXEL, SeenStep, Sight, demonstration_from_sights
 
 MANIFEST = "recordings.json"
 FORMAT = "handful-rgbd"
 VERSION = 1
-
-
-@dataclass(frozen=True, eq=False)
-class _Setup:
-    """What all recordings of a folder share."""
-
-    units: Units
-    cameras: dict[str, RecordingCamera]
-    gripper: Gripper
-    options: CloudOptions
-    keep_flying_pixels: bool
 
 
 def import_rgbd(
@@ -74,9 +49,9 @@ def import_rgbd(
             "example`."
         )
     fields = Fields(read_json(manifest), str(manifest), DemoError)
-    _check_version(fields)
+    check_version(fields, FORMAT, VERSION)
     description = fields.text("description", "")
-    setup = _read_setup(fields, manifest, voxel)
+    setup = read_setup(fields, manifest, voxel)
     entries = fields.items("recordings")
     fields.done()
     demonstrations = []
@@ -85,52 +60,6 @@ def import_rgbd(
         demonstrations.append(_read_recording(recording, where, root, setup, report))
     with errors_at(manifest):
         return DemoSet(tuple(demonstrations), setup.gripper, description)
-
-
-def _check_version(fields: Fields) -> None:
-    name, version = fields.text("format"), fields.integer("version")
-    if name != FORMAT or version != VERSION:
-        raise DemoError(
-            f"{fields.address}: has the format {name!r}, version {version}: need {FORMAT!r}, "
-            f"version {VERSION}."
-        )
-
-
-def _read_setup(fields: Fields, manifest: Path, voxel: float) -> _Setup:
-    if not fields.has("length_unit"):
-        raise DemoError(
-            f"{manifest}: field 'length_unit' is missing: write {' or '.join(map(repr, LENGTHS))}, "
-            "the unit of every position in this file but the gripper's."
-        )
-    with errors_at(f"{manifest}: length_unit"):
-        units = Units(fields.text("length_unit"))
-    options = CloudOptions(voxel=voxel)
-    if fields.has("workspace"):
-        workspace = units.box(fields.any("workspace"), f"{manifest}: workspace")
-        options = replace(options, workspace=workspace)
-    if fields.has("held_reach"):
-        with errors_at(f"{manifest}: field 'held_reach'"):
-            reach = fields.number("held_reach") * LENGTHS[units.length]
-            options = replace(options, held_reach=reach)
-    keep = fields.flag("keep_flying_pixels", False)
-    gripper = _read_gripper(fields, manifest)
-    where = f"{manifest}: cameras"
-    listed = fields.any("cameras")
-    if not isinstance(listed, dict) or not listed:
-        raise DemoError(f"{where}: need an object with one camera or more by name.")
-    cameras = {
-        name: read_camera(value, f"{where}: {name}", name, units) for name, value in listed.items()
-    }
-    return _Setup(units, cameras, gripper, options, keep)
-
-
-def _read_gripper(fields: Fields, manifest: Path) -> Gripper:
-    """A gripper by name, as an object, or in a file of its own beside the manifest."""
-    value, address = fields.any("gripper"), f"{manifest}: gripper"
-    if isinstance(value, str) and value.lower().endswith(".json"):
-        with errors_at(address):
-            return load_gripper(member_path(manifest.parent, value, address))
-    return gripper_from_json(value, address, manifest.parent)
 
 
 def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
@@ -144,7 +73,11 @@ def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
 
 
 def _read_recording(
-    value: Any, address: str, root: Path, setup: _Setup, report: Callable[[str], None] | None
+    value: Any,
+    address: str,
+    root: Path,
+    setup: RecordingSetup,
+    report: Callable[[str], None] | None,
 ) -> Demonstration:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
@@ -156,7 +89,7 @@ def _read_recording(
         return demonstration_from_sights(name, steps, setup.gripper, setup.options)
 
 
-def _read_step(value: Any, address: str, root: Path, setup: _Setup) -> SeenStep:
+def _read_step(value: Any, address: str, root: Path, setup: RecordingSetup) -> SeenStep:
     fields = Fields(value, address, DemoError)
     name = fields.text("name")
     with errors_at(f"{address}: field 'action'"):
@@ -182,11 +115,11 @@ def _read_step(value: Any, address: str, root: Path, setup: _Setup) -> SeenStep:
     return SeenStep(name, action, scene, held, np.stack(targets))
 
 
-def _read_sights(fields: Fields, name: str, root: Path, setup: _Setup) -> tuple[Sight, ...]:
+def _read_sights(fields: Fields, name: str, root: Path, setup: RecordingSetup) -> tuple[Sight, ...]:
     return tuple(_read_sight(value, where, root, setup) for where, value in fields.items(name))
 
 
-def _read_sight(value: Any, address: str, root: Path, setup: _Setup) -> Sight:
+def _read_sight(value: Any, address: str, root: Path, setup: RecordingSetup) -> Sight:
     fields = Fields(value, address, DemoError)
     name = fields.text("camera")
     if name not in setup.cameras:
@@ -200,6 +133,11 @@ def _read_sight(value: Any, address: str, root: Path, setup: _Setup) -> Sight:
         gripper = setup.units.pose(fields.any("T_robot_gripper"), f"{address}: T_robot_gripper")
     fields.done()
     camera = setup.cameras[name]
-    view = camera.view(color, depth, gripper, setup.keep_flying_pixels, address)
-    with errors_at(f"{address}: {depth.name}"):
-        return Sight(cloud_from_rgbd(view), gripper, address)
+    with errors_at(address):
+        image = read_color(color, camera.color_size)
+        metres = read_depth(depth, camera.depth_size, camera.depth_scale)
+        view = camera.view(image, metres, gripper)
+        if not setup.keep_flying_pixels:
+            view = without_flying_pixels(view)
+        with errors_at(depth.name):
+            return Sight(cloud_from_rgbd(view), gripper, address)

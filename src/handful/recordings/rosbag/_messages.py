@@ -165,6 +165,7 @@ def _pixels(
     if message.step < used or len(data) < message.step * message.height:
         raise FileFormatError(f"{where}: {len(data)} bytes are too few for its size.")
     rows = data[: message.step * message.height].reshape(message.height, message.step)[:, :used]
-    order = ">" if message.is_bigendian else "<"
-    pixels = np.ascontiguousarray(rows).view(kind.newbyteorder(order))
+    pixels = np.ascontiguousarray(rows).view(
+        kind.newbyteorder(">" if message.is_bigendian else "<")
+    )
     return pixels.reshape(message.height, message.width, channels)

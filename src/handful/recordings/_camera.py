@@ -1,20 +1,18 @@
-"""The cameras of a folder of RGB-D recordings."""
+"""Cameras as people describe them in JSON: intrinsics, lens, depth, and where they are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from handful._strict_json import Fields
-from handful.clouds import Intrinsics, RgbdView, registered_view, without_flying_pixels
+from handful.clouds import Intrinsics, RgbdView, registered_view
 from handful.demos import numbers_from_json
 from handful.errors import DemoError, errors_at
-from handful.recordings._images import read_color, read_depth
-from handful.recordings.rgbd._units import Units
+from handful.recordings._units import Units
 
 Pose = Float[np.ndarray, "4 4"]
 
@@ -44,54 +42,52 @@ class RecordingCamera:
     on_wrist: bool
     T_base_camera: Pose
 
+    @property
+    def color_size(self) -> tuple[int, int]:
+        """Columns and rows of the colour image."""
+        return self.color.width, self.color.height
+
+    @property
+    def depth_size(self) -> tuple[int, int]:
+        """Columns and rows of the depth image."""
+        own = self.depth or self.color
+        return own.width, own.height
+
     def view(
         self,
-        color: Path,
-        depth: Path,
+        color: UInt8[np.ndarray, "h w 3"],
+        depth: Float[np.ndarray, "rows columns"],
         T_robot_gripper: Pose | None,
-        keep_flying_pixels: bool,
-        address: str,
     ) -> RgbdView:
         """What the camera saw, in the robot's frame.
 
         Args:
             color: The colour image.
-            depth: The depth image.
+            depth: The depth image, metres.
             T_robot_gripper: Where the gripper was; needed for a camera on the wrist.
-            keep_flying_pixels: Leave them in.
-            address: Who names the images, for messages.
         """
-        if self.on_wrist and T_robot_gripper is None:
-            raise DemoError(
-                f"{address}: camera {self.name!r} is on the wrist, so that the view needs "
-                "'T_robot_gripper', the arm's pose when it was taken."
-            )
         pose = self.T_base_camera
-        if self.on_wrist and T_robot_gripper is not None:
-            pose = T_robot_gripper @ pose
-        with errors_at(address):
-            image = read_color(color, (self.color.width, self.color.height))
-            own = self.depth or self.color
-            metres = read_depth(depth, (own.width, own.height), self.depth_scale)
-            if self.depth is None:
-                view = RgbdView(metres, image, self.color, pose)
-            else:
-                view = registered_view(
-                    metres, self.depth, image, self.color, self.T_color_depth, pose
+        if self.on_wrist:
+            if T_robot_gripper is None:
+                raise DemoError(
+                    f"camera {self.name!r} is on the wrist, so that the view needs "
+                    "'T_robot_gripper', the arm's pose when it was taken."
                 )
-        return view if keep_flying_pixels else without_flying_pixels(view)
+            pose = T_robot_gripper @ pose
+        if self.depth is None:
+            return RgbdView(depth, color, self.color, pose)
+        return registered_view(depth, self.depth, color, self.color, self.T_color_depth, pose)
 
 
-def read_camera(value: Any, address: str, name: str, units: Units) -> RecordingCamera:
-    """A camera from JSON.
+def read_camera(fields: Fields, name: str, units: Units) -> RecordingCamera:
+    """A camera from the fields of a JSON object; the caller takes those that are left.
 
     Args:
-        value: The object.
-        address: File and field, for messages.
+        fields: Of the object.
         name: Of the camera.
         units: Of lengths in the file.
     """
-    fields = Fields(value, address, DemoError)
+    address = fields.address
     color = intrinsics_from_json(fields.any("intrinsics"), f"{address}: intrinsics")
     depth, T_color_depth = None, np.eye(4)
     if fields.has("depth_intrinsics"):
@@ -118,7 +114,6 @@ def read_camera(value: Any, address: str, name: str, units: Units) -> RecordingC
             )
     place = fields.choose((FIXED, ON_WRIST))
     pose = units.pose(fields.any(place), f"{address}: {place}")
-    fields.done()
     return RecordingCamera(name, color, depth, T_color_depth, scale, place == ON_WRIST, pose)
 
 
