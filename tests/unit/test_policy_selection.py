@@ -223,9 +223,23 @@ def test_poses_that_are_not_good_come_last_and_by_energy() -> None:
     assert len(set(predictor.seeds)) == ATTEMPTS
     assert selection.chosen == 2  # 0.3 is not good, and better than 0.2
     assert selection.skipped == {"too far left": ATTEMPTS}
-    good_enough = Sampler([ranked(poses_at(0.0, 0.4, 0.5), [0.9, 0.46, 0.5]), predictor.answers[1]])
+    good_enough = Sampler([ranked(poses_at(0.0, 0.4, 0.5), [0.9, 0.48, 0.5]), predictor.answers[1]])
     assert select(good_enough, beyond(0.35)).chosen == 1
     assert len(good_enough.seeds) == 1
+
+
+def test_poses_beside_the_surest_come_before_others_that_are_much_less_sure() -> None:
+    """The best is out of reach; 0.6 is sure enough in itself, but not next to 0.97."""
+    beside = Rater(
+        [ranked(poses_at(0.34, 0.9), [0.97, 0.6])], confidence=lambda x: np.full(len(x), 0.95)
+    )
+    selection = select(beside, beyond(0.345))
+    assert selection.chosen is not None
+    assert selection.chosen >= 2  # one of the perturbed
+    alike = Rater(
+        [ranked(poses_at(0.34, 0.9), [0.8, 0.6])], confidence=lambda x: np.full(len(x), 0.79)
+    )
+    assert select(alike, beyond(0.345)).chosen == 1
 
 
 def test_good_is_relative_when_the_predictor_is_not_sure() -> None:

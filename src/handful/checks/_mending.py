@@ -73,6 +73,14 @@ def grasp_from_scene(shown: Shown) -> Shown:
     return replace(shown, grasp=shown.grasp.moved(np.linalg.inv(shown.targets[0])))
 
 
+def scene_moved(shown: Shown, T: Float[np.ndarray, "4 4"]) -> Shown:
+    return replace(shown, scene=shown.scene.moved(T))
+
+
+def scene_scaled(shown: Shown, factor: float) -> Shown:
+    return replace(shown, scene=shown.scene.scaled(factor))
+
+
 def grasp_scaled(shown: Shown, factor: float) -> Shown:
     return shown if shown.grasp is None else replace(shown, grasp=shown.grasp.scaled(factor))
 

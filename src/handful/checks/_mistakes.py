@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -26,6 +27,8 @@ from handful.checks._mending import (
     reordered,
     rolled,
     scaled,
+    scene_moved,
+    scene_scaled,
     transposed,
     with_contact_at,
 )
@@ -274,14 +277,14 @@ def _axes() -> Iterator[Mistake]:
             "scene axes",
             f"the scene clouds have {name}, the poses do not",
             f"turn the clouds by the rotation {_rows(motion[:3, :3])}",
-            in_each(lambda one, T=motion: replace(one, scene=one.scene.moved(T))),
+            in_each(partial(scene_moved, T=motion)),
             surprise=0.2,
         )
         yield Mistake(
             "pose axes",
             f"the poses have {name}, the scene clouds do not",
             f"multiply the poses from the left by the rotation {_rows(motion[:3, :3])}",
-            in_poses(lambda T, M=motion: M @ T),
+            in_poses(partial(np.matmul, motion)),
             surprise=0.2,
         )
 
@@ -292,21 +295,21 @@ def _units() -> Iterator[Mistake]:
             "unit of poses",
             f"the positions of the poses are {told}",
             f"multiply the positions of the poses by {factor:g}",
-            in_poses(lambda T, by=factor: scaled(T, by)),
+            in_poses(partial(scaled, factor=factor)),
             surprise=0.1,
         )
         yield Mistake(
             "unit of scenes",
             f"the scene clouds are {told}",
             f"multiply the scene clouds by {factor:g}",
-            in_each(lambda one, by=factor: replace(one, scene=one.scene.scaled(by))),
+            in_each(partial(scene_scaled, factor=factor)),
             surprise=0.1,
         )
         yield Mistake(
             "unit of grasps",
             f"the grasp clouds are {told}",
             f"multiply the grasp clouds by {factor:g}",
-            in_each(lambda one, by=factor: grasp_scaled(one, by)),
+            in_each(partial(grasp_scaled, factor=factor)),
             surprise=0.1,
         )
 

@@ -16,6 +16,8 @@ SHARE = 0.25
 TRIALS, POINTS = 400, 4000
 """Planes through three points that are tried, and points that they are tried on. A plane with a
 quarter of the points is missed by all 400 with a probability of 0.2%."""
+FEWEST = 100
+"""Points of a cloud, thinned: in fewer a quarter is on some plane by chance."""
 CLEARLY, FEW = 3.0, 0.01
 """How many times more points must be on the lower side than on the upper one, and at least which
 share of the cloud, for a surface to be seen from below: a bare table has some noise on both."""
@@ -68,7 +70,7 @@ def largest_plane(points: Float[np.ndarray, "points 3"]) -> Plane | None:
     and the best one is fitted to its points.
     """
     some = points[:: max(1, -(-len(points) // POINTS))]
-    if len(some) < 10:
+    if len(some) < FEWEST:
         return None
     rng = np.random.default_rng(0)
     a, b, c = (some[rng.integers(len(some), size=TRIALS)] for _ in range(3))

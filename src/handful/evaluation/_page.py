@@ -125,18 +125,17 @@ def write_evaluation_page(
     say = tell or (lambda what: None)
     left_out = is_evaluation(folder)
     if left_out:
-        one = read_evaluation(folder)
-        answers, command, source, steps = one.answers, one.command, one.demos, one.steps
+        read = read_evaluation(folder)
+        answers, command, source, steps = read.answers, read.command, read.demos, read.steps
         about = (
-            f"Each of {one.count} demonstrations was left out once ({one.folds} folds). Models of "
-            "the others were asked where the gripper should go in it."
+            f"Each of {read.count} demonstrations was left out once ({read.folds} folds). Models "
+            "of the others were asked where the gripper should go in it."
         )
     else:
         summary = RunFolder(folder).summary()
         answers = tuple(read_answers(folder / OWN))
-        noted = summary.get("demonstrations")
-        source = str(noted.get("folder", "")) if isinstance(noted, dict) else ""
-        command, steps = str(summary.get("command", "")), None
+        source = summary.demonstrations.folder or ""
+        command, steps = summary.command, None
         about = (
             "The models were asked about some of the demonstrations that they were trained on. "
             "That says whether they have learned them; `handful evaluate` says how they do on "
@@ -218,14 +217,9 @@ def _pictures(one: StepSummary, demos: DemoSet) -> list[Picture]:
             image = picture_of_answer(step, demos.gripper, answer.T_scene_gripper)
             content = io.BytesIO()
             image.save(content, "JPEG", quality=85)
-            name = f"step{_slug(one.step)}-{number}.jpg"
             caption = f"{answer.demo}: {answer.outcome.value}; green: demonstrated, red: the answer"
-            made.append(Picture(name, content.getvalue(), caption))
+            made.append(Picture(f"step-{one.step}-{number}", ".jpg", content.getvalue(), caption))
     return made
-
-
-def _slug(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name)
 
 
 def _demos(source: str) -> DemoSet | None:

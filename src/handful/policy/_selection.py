@@ -24,6 +24,9 @@ from handful.policy._view import SceneView
 
 GOOD = 0.5
 """Good poses have at least this share of the best one's confidence, or the predictor is sure."""
+WORSE_ODDS = 10.0
+"""Odds of the best pose to be right over those of a good one, at most. Where the surest poses are
+out of reach, poses beside them are better than others that are much less sure."""
 FIRST = 16
 """How many poses a predictor is asked for first: mostly one of them is executed."""
 ATTEMPTS = 3
@@ -217,4 +220,6 @@ class PoseSelection:
 
     def _enough(self, answer: RankedPoses) -> float:
         """The confidence of good poses, from the best of an answer."""
-        return max(self._least, min(SURE_ENOUGH, GOOD * float(answer.confidence[0])))
+        best = float(answer.confidence[0])
+        as_likely = best / (best + WORSE_ODDS * (1.0 - best))
+        return max(self._least, min(SURE_ENOUGH, GOOD * best), as_likely)
