@@ -41,7 +41,7 @@ def test_half_of_torchrun_is_told(tmp_path, run, monkeypatch, variables):
     save_demos(small_demos(1), tmp_path / "demos")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    done = run("train", tmp_path / "demos", "--out", tmp_path / "run", "--steps", 1)
+    done = run("train", tmp_path / "demos", "--out", tmp_path / "run", "--steps", 1, "--force")
     assert done.returncode == 2
     assert "WORLD_SIZE" in done.stderr
     assert "torchrun sets them" in done.stderr.replace("\n", " ")

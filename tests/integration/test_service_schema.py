@@ -15,6 +15,8 @@ CONFIG = """
 # A file is whatever bytes it has: that they are a cloud cannot be said in a schema. Streams and
 # steps have names that nobody can guess (404).
 positive_data_acceptance.expected-statuses = ["2xx", "404", "409", "422", "429", "5xx"]
+# A caller who waits a hundredth of a second is told that it was not enough (504).
+not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", "504"]
 """
 
 

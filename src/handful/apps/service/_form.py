@@ -126,7 +126,9 @@ async def observation(
     ] = None,
     timeout: Annotated[
         float | None,
-        Form(gt=0, allow_inf_nan=False, description="Seconds that the caller waits for an answer."),
+        Form(
+            ge=0.01, allow_inf_nan=False, description="Seconds that the caller waits for an answer."
+        ),
     ] = None,
 ) -> Observation:
     """What was sent, in order."""
