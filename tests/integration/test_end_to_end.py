@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from handful.demos import DemoSet, make_sample
-from handful.learning import GraspQueryObjective, LatticeNegatives, recipe_for, train
+from handful.learning import GraspQueryObjective, recipe_for, train
 from handful.learning.variation import ContextDropout, Variation, focus_of
 from handful.policy import Predictor
 
@@ -28,7 +28,7 @@ def learn(demos: DemoSet, name: str, steps: int) -> Predictor:
     whole = ContextDropout(probability=0.0)
     by_heart = replace(recipe.objective, variation=Variation(context=whole, held_context=whole))
     if isinstance(by_heart, GraspQueryObjective):
-        coarse = LatticeNegatives(spacing=0.03, rotations=200)
+        coarse = replace(by_heart.negatives, spacing=0.03, rotations=200)
         by_heart = replace(by_heart, negatives=coarse, candidates=4, strongest=4)
     training = replace(recipe.training, batch=1)
     return train(demos, replace(recipe, objective=by_heart, training=training))
