@@ -356,7 +356,7 @@ def test_bad_options_are_sentences() -> None:
     for value in (-0.1, 1.1, float("nan")):
         with pytest.raises(OptionError, match=r"least confidence is .*: need 0"):
             run(Desk(), predictors, (TAKE,), least_confidence=value)
-    with pytest.raises(OptionError, match="looks is 0: need 1 or more"):
+    with pytest.raises(OptionError, match="looks is 0: need 1 to 1000"):
         run(Desk(), predictors, (TAKE,), looks=0)
 
 

@@ -83,9 +83,6 @@ wall is centimetres away. What is lost by thinning is told by the shape around e
 
 NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
 """Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
-PEAK = 2e-2
-"""Highest learning rate."""
-
 STEPS = {False: 1000, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
@@ -215,7 +212,7 @@ def _paper_variation() -> Variation:
 
 def _training(step: TaskStep) -> TrainingConfig:
     """How long and how fast."""
-    return TrainingConfig(steps=STEPS[step.action.holding], schedule=Schedule(peak=PEAK))
+    return TrainingConfig(steps=STEPS[step.action.holding])
 
 
 def _paper_training() -> TrainingConfig:
