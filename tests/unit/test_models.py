@@ -409,8 +409,8 @@ def test_impossible_query_positions_are_refused(positions):
     ("change", "message"),
     [
         ({"strongest": 0}, "strongest is 0"),
-        ({"count": 0}, "query count 0"),
-        ({"steps": -1}, "steps -1"),
+        ({"count": 0}, "query count is 0"),
+        ({"steps": -1}, "query steps is -1"),
         ({"cluster_radius": math.nan}, "cluster_radius is nan"),
         ({"unit": 0.0}, "unit is 0"),
     ],
