@@ -509,7 +509,7 @@ def test_models_run_and_the_report_shows_what_they_see(trained):
     assert "What the models see" in page
     for name in ("pick", "place"):
         assert f"{name}: loss and likelihood" in page
-    assert "Model of the step &#x27;pick&#x27;. Upright, as demonstrated: best poses" in page
+    assert "Model of the step &#39;pick&#39;. Upright, as demonstrated: best poses" in page
 
 
 # --- commands ----------------------------------------------------------------------------------

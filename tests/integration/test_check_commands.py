@@ -30,7 +30,7 @@ def test_check_says_that_all_is_well(run, good):
     assert done.returncode == 0, done.stderr
     assert "fit each other" in done.stdout
     assert (good / "check.png").is_file()
-    assert run("check", "demos", good, "--picture", good / "x.gif").returncode == 1
+    assert run("check", "demos", good, "--picture", good / "x.gif").returncode == 2
 
 
 def test_a_mistake_is_named_and_training_stops(run, bad, tmp_path):

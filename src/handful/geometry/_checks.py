@@ -74,7 +74,7 @@ def poses_array(value: Any, name: str = "pose") -> Float[np.ndarray, "poses 4 4"
     poses = poses[None] if poses.ndim == 2 else poses
     if poses.ndim != 3:
         raise GeometryError(f"{name} has shape {poses.shape}: need 4x4 matrices [poses, 4, 4].")
-    check_pose(torch.from_numpy(np.ascontiguousarray(poses)), name=name)
+    check_pose(torch.tensor(poses), name=name)
     return poses
 
 

@@ -200,7 +200,7 @@ def rated_answer(
         stamp: When the scene was observed.
     """
     start = time.perf_counter()
-    check_pose(torch.from_numpy(T_scene_gripper), name="poses")
+    check_pose(torch.tensor(T_scene_gripper), name="poses")
     workspace = None if limits is None else limits.workspace
     rated = predictor.look(scene, grasp, workspace).rate(T_scene_gripper)
     judge = _Judge(predictor, scene, grasp, limits)

@@ -149,7 +149,7 @@ class Frame(SceneView):
             self._pace = Pace(search=previous.seconds / self.points)
         if previous is not None and len(previous):
             T_scene_gripper = previous.T_scene_gripper[:1]
-            check_pose(torch.from_numpy(T_scene_gripper))
+            check_pose(torch.tensor(T_scene_gripper))
             T_gripper_trained = np.linalg.inv(predictor.T_trained_gripper)
             framed = self._clouds.between_frames(T_scene_gripper @ T_gripper_trained)
             self._last = torch.from_numpy(framed).to(self._queries.positions)
