@@ -175,7 +175,7 @@ def test_repr_tells_a_person_what_it_is():
     assert "no colour" in repr(PointCloud(GOOD))
 
 
-@pytest.mark.parametrize("count", [1, 0, -1])
+@pytest.mark.parametrize("count", [1, 0])
 def test_fewer_than_two_points_cannot_be_subsampled(count):
     with pytest.raises(EmptyCloudError, match=f"subsampled to {count}"):
         PointCloud(GOOD).subsampled(count, 0)

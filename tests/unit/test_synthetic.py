@@ -330,9 +330,9 @@ def test_smaller_set_is_the_beginning_of_a_larger(sample: DemoSet) -> None:
 
 
 def test_bad_numbers_are_refused() -> None:
-    with pytest.raises(OptionError, match="count 0"):
+    with pytest.raises(OptionError, match="count is 0"):
         make_sample(0)
-    with pytest.raises(OptionError, match="seed -1"):
+    with pytest.raises(OptionError, match="seed is -1"):
         make_sample(1, seed=-1)
     with pytest.raises(DemoError, match="radius is nan"):
         MugShape(radius=float("nan"))

@@ -127,7 +127,9 @@ def summary_from_json(value: Any, address: str) -> RunSummary:
         FileFormatError: A field is unknown, of another type, or out of range.
     """
     fields = Fields(value, address, FileFormatError)
-    name, version = fields.text("format", FORMAT), fields.integer("version", VERSION)
+    # Files of version 1 need not say so: their models stand beside everything else.
+    unsaid = VERSION if fields.has("models") or fields.has("steps") else 1
+    name, version = fields.text("format", FORMAT), fields.integer("version", unsaid)
     if name != FORMAT or version not in (1, VERSION):
         raise FileFormatError(f"{address}: need format {FORMAT!r}, version 1 or {VERSION}.")
     versions = {label: fields.text(label) for label in _LABELS if fields.has(label)}

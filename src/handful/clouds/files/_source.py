@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from io import BufferedIOBase
 
 from handful._files import StrPath
 from handful.errors import EmptyCloudError, FileFormatError
@@ -31,7 +31,7 @@ class Source:
     """
 
     path: str
-    file: BinaryIO
+    file: BufferedIOBase
     size: int
     max_points: int
 
