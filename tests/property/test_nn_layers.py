@@ -258,6 +258,25 @@ def test_layers_do_not_depend_on_the_order_of_points(name):
     assert_equal_up_to_rounding(actual, expected)
 
 
+def test_edges_in_parts_give_the_same_features_and_derivatives(monkeypatch):
+    """However many edges are worked on at once; a part that is left out would be seen."""
+    torch.manual_seed(0)
+    layer = TransformerLayer(2, 2, CHANNELS).double()
+    points = random_points()
+    features = random_features(len(points), 2, torch.float64).requires_grad_()
+    edges = len(graph(points).target)
+    found = []
+    for most in (10**6, 7, edges - 1):
+        monkeypatch.setattr("handful.nn._transformer.EDGES_AT_ONCE", most)
+        out = layer(features, graph(points))
+        (slope,) = torch.autograd.grad(out.square().sum(), features)
+        found.append((out.detach(), slope))
+    for out, slope in found[1:]:
+        torch.testing.assert_close(out, found[0][0], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(slope, found[0][1], rtol=1e-9, atol=1e-9)
+    assert sum(len(part.target) for part in graph(points).parts(7)) == edges
+
+
 def test_points_beyond_the_radius_change_nothing():
     torch.manual_seed(0)
     transformer = TransformerLayer(2, 2, CHANNELS).double()
@@ -456,7 +475,8 @@ def attention(strength: float, points: Tensor) -> Tensor:
         _, keys = layer._convolution(features.index_select(0, edges.source), edges, inward)
         count = len(edges.source)
         one_each = torch.eye(count, dtype=torch.float64)[:, :, None].expand(-1, -1, CHANNELS)
-        mean = layer._weighted_mean(one_each, layer._strength(features, keys, edges), edges)
+        strength = layer._strength(layer._queries(features[:, 0]), keys, edges)
+        mean = layer._weighted_mean([(edges, one_each, strength)], len(points), count)
         return mean[edges.target, torch.arange(count)][:, :: CHANNELS // layer._heads]
 
 

@@ -119,7 +119,7 @@ def test_a_warped_object_stands_on_the_support_all_the_same(seed):
 
 def test_upright_is_as_frequent_as_stated_and_else_any_orientation_comes():
     before = example_of()
-    composition = replace(ALWAYS, upright=0.4)
+    composition = replace(ALWAYS, upright=0.4, lying=0.0)
     ups = []
     for seed in range(120):
         after = composition.apply(before, rng(seed))
@@ -129,6 +129,28 @@ def test_upright_is_as_frequent_as_stated_and_else_any_orientation_comes():
     assert np.mean(upright) == pytest.approx(0.4, abs=0.12)
     others = np.array(ups)[~upright]
     assert np.mean(others < 0) == pytest.approx(0.5, abs=0.15), "upside down as often as not"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_object_that_lies_rests_on_another_side_than_its_foot(seed):
+    """Three points of it, or more, are as low as its lowest; an object that is turned has one."""
+    before = example_of(seed)
+    resting = []
+    for shares in ({"lying": 1.0}, {"lying": 0.0}):
+        composition = replace(ALWAYS, upright=0.0, raised=0.0, floating=0.0, **shares)
+        after = composition.apply(before, rng(seed))
+        height = after.thing.points @ before.up
+        resting.append(np.sum(height < height.min() + 1e-5))
+    assert resting[0] >= 3
+    assert resting[1] < 3, "the control"
+    lying = replace(ALWAYS, upright=0.0, lying=1.0).apply(before, rng(seed))
+    turn = lying.step.targets[0, :3, :3] @ before.step.targets[0, :3, :3].T
+    assert before.up @ turn @ before.up < 0.75, "it does not stand as it did"
+
+
+def test_an_object_in_one_plane_has_no_other_side_and_takes_any_orientation():
+    flat = np.array([[x, y, 0.0] for x in range(3) for y in range(3)], dtype=float)
+    assert _composition._some_side(flat, np.array([0.0, 0.0, 1.0]), rng(0)) is None
 
 
 def test_an_object_elsewhere_is_on_the_table_and_off_what_stands_there():
@@ -276,6 +298,18 @@ def test_the_free_hand_still_finds_other_places_and_orientations():
     assert np.mean(tilted) > 0.2
 
 
+def test_lying_objects_are_as_frequent_as_stated_although_the_hand_must_be_free():
+    """Orientations that are hard to get at are not drawn less often than others."""
+    before, lying = in_hand(), 0
+    composition = replace(HARD, upright=0.4, lying=1.0)
+    for seed in range(60):
+        T = composition.apply(before, rng(seed)).step.targets[0] @ np.linalg.inv(
+            before.step.targets[0]
+        )
+        lying += before.up @ T[:3, :3] @ before.up < 0.9
+    assert lying / 60 == pytest.approx(0.6, abs=0.2)
+
+
 def test_a_hand_that_fits_nowhere_leaves_the_object_where_it_stood(monkeypatch):
     monkeypatch.setattr(_composition, "_hand_is_free", lambda *_: False)
     before = in_hand()
@@ -322,6 +356,7 @@ def test_scenes_are_composed_as_often_as_stated_and_never_without_parts():
     [
         {"probability": 1.1},
         {"upright": -0.1},
+        {"lying": 1.1},
         {"raised": float("nan")},
         {"floating": 2.0},
         {"elsewhere": -1.0},

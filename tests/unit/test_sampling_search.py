@@ -111,7 +111,7 @@ def test_search_is_better_than_a_short_schedule_with_far_fewer_evaluations():
     ours = ExhaustiveSearch().sample(energy, WORKSPACE, 50, seeded())
     assert float(ours.energies[0]) <= float(theirs.energies[0]) + 1e-3
     assert 5 * ours.report.energy_evaluations < theirs.report.energy_evaluations
-    assert 10 * ours.report.gradient_evaluations < theirs.report.gradient_evaluations
+    assert 5 * ours.report.gradient_evaluations < theirs.report.gradient_evaluations
     assert theirs.report.acceptance_rate is not None
     assert theirs.report.gradient_evaluations == 50 * (40 + 1 + 40)
 
@@ -237,6 +237,30 @@ def test_the_best_pose_is_missed_when_refinement_begins_with_one_start():
     assert np.abs(np.array(few) - many[:3]).max() > 0.1
 
 
+def test_a_narrow_minimum_that_looks_shallow_on_the_lattice_is_found():
+    """A broad minimum has many better lattice poses, and few starts are all taken from it."""
+    energy, _ = bumps(1, torch.float32)
+    narrow, broad = torch.tensor([0.1, 0.1, 0.1]), torch.tensor([-0.1, -0.1, 0.1])
+
+    def field(x: torch.Tensor) -> torch.Tensor:
+        query = energy.queries.descriptors[0]
+        at_narrow = torch.exp(-(x - narrow).square().sum(-1, keepdim=True) / (2 * 0.009**2))
+        at_broad = torch.exp(-(x - broad).square().sum(-1, keepdim=True) / (2 * 0.08**2))
+        return query * torch.maximum(at_narrow, 0.9 * at_broad)
+
+    two = replace(energy, field=field)
+    reached = []
+    for starts in (256, 2):
+        search = ExhaustiveSearch(starts=starts)
+        found = [search.sample(two, WORKSPACE, 1, seeded(seed)).poses[0] for seed in range(6)]
+        where = torch.stack(
+            [pose[:3, :3] @ two.queries.positions[0] + pose[:3, 3] for pose in found]
+        )
+        reached.append(int(((where - narrow).norm(dim=-1) < 0.01).sum()))
+    assert reached[0] == 6
+    assert reached[1] < 6, "the control: few starts miss it"
+
+
 def rugged(energy: MatchEnergy) -> MatchEnergy:
     """The same query points in a field of waves, which has minima everywhere."""
     waves = 40.0 * torch.randn(3, TYPES.dim, generator=seeded(1))
@@ -245,15 +269,16 @@ def rugged(energy: MatchEnergy) -> MatchEnergy:
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_one_pose_costs_far_less_than_a_hundred(queries):
+def test_one_pose_costs_less_than_a_hundred(queries):
+    """All begin with the same starts, whose first gradients are most of what one pose costs."""
     energy = rugged(bumps(queries, torch.float32)[0])
     one, few, many = (
         ExhaustiveSearch().sample(energy, WORKSPACE, count, seeded()).report
         for count in (1, 8, 100)
     )
-    assert one.gradient_evaluations < 0.3 * many.gradient_evaluations
-    assert few.gradient_evaluations < 0.3 * many.gradient_evaluations
-    assert one.energy_evaluations < 0.5 * many.energy_evaluations
+    assert one.gradient_evaluations < 0.8 * many.gradient_evaluations
+    assert few.gradient_evaluations < 0.8 * many.gradient_evaluations
+    assert one.energy_evaluations < 0.8 * many.energy_evaluations
     assert one.lattice_poses == many.lattice_poses
 
 
@@ -261,9 +286,11 @@ def test_all_poses_are_refined_to_the_end_where_no_number_is_asked_for():
     """`refined` gives up nothing; a search for one pose leaves most where they were."""
     energy, _ = bumps(3, torch.float64)
     search = ExhaustiveSearch(refine_steps=20)
-    starts, before = search.candidates(energy, WORKSPACE, 30, seeded())
+    starts, _ = search.candidates(energy, WORKSPACE, 30, seeded())
     _, everything = search.refined(energy, WORKSPACE, starts)
     target = Target(energy, WORKSPACE)
+    with torch.no_grad():
+        before = target.energies(target.clamped(target.centred(starts)))
     options = {"steps": 20, "angle": 0.5 * search.resolution, "distance": 0.5 * search.spacing}
     with torch.no_grad():
         _, some = refine(target, target.centred(starts), count=1, **options)

@@ -18,7 +18,7 @@ class Schedule:
         floor: Last learning rate, as a share of the peak.
     """
 
-    peak: float = 4e-3
+    peak: float = 2e-2
     warmup: float = 0.1
     floor: float = 0.02
 

@@ -12,14 +12,17 @@ import torch
 from torch import Tensor, distributed, nn
 
 from handful._checks import MAX_TRAINING_STEPS, check_seed, whole_number
-from handful.errors import HandfulError, OptionError
+from handful.errors import HandfulError, OptionError, unknown_name_message
 from handful.learning._adam import Adam
+from handful.learning._muon import Muon
 from handful.learning._objectives import Loss
 from handful.learning._schedule import Schedule
 from handful.learning.variation import Example
 from handful.models import EdfModel
 
 MOST_BAD_STEPS = 10
+
+OPTIMIZERS: dict[str, type[Adam] | type[Muon]] = {"adam": Adam, "muon": Muon}
 
 
 class TrainingError(HandfulError):
@@ -47,6 +50,7 @@ class TrainingConfig:
         schedule: Of the learning rate.
         clip: Largest norm of the gradient.
         averaging: Decay of the running average of weights that training returns; 0 for none.
+        optimizer: One of `OPTIMIZERS`.
         seed: The same seed gives the same model.
     """
 
@@ -55,12 +59,15 @@ class TrainingConfig:
     schedule: Schedule = field(default_factory=Schedule)
     clip: float = 5.0
     averaging: float = 0.97
+    optimizer: str = "muon"
     seed: int = 0
 
     def __post_init__(self) -> None:
         whole_number("training steps", self.steps, 1, MAX_TRAINING_STEPS)
         whole_number("batch", self.batch, 1, 10_000)
         check_seed(self.seed)
+        if self.optimizer not in OPTIMIZERS:
+            raise OptionError(unknown_name_message("optimizer", self.optimizer, tuple(OPTIMIZERS)))
         if not (self.clip > 0 and 0 <= self.averaging < 1):
             raise OptionError(f"training clip {self.clip}, averaging {self.averaging}: need > 0, "
                               "and 0 to 1.")  # fmt: skip
@@ -92,7 +99,7 @@ class StepReport:
 
 
 class Trainer:
-    """Lowers an objective over demonstrations with Adam.
+    """Lowers an objective over demonstrations.
 
     All randomness of the j-th demonstration of step k comes from (seed, k, j), so a run that was
     stopped after any step and resumed from its state goes on exactly as if it had not been stopped.
@@ -113,7 +120,7 @@ class Trainer:
         self.model, self.config = model, config
         self._objective, self.examples = objective, examples
         self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._optimizer = Adam(self._parameters)
+        self._optimizer = OPTIMIZERS[config.optimizer](self._parameters)
         self._average = [p.detach().clone() for p in self._parameters]
         self.done, self.skipped, self._bad_in_a_row = 0, 0, 0
 

@@ -33,6 +33,7 @@ class EdgeGeometry:
     direction: Float[Tensor, "edges 3"]
     targets: int
     _alignments: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
+    _parts: list[EdgeGeometry] = field(default_factory=list, repr=False)
 
     @classmethod
     def between(
@@ -47,6 +48,24 @@ class EdgeGeometry:
         offset = target_points.index_select(0, target) - source_points.index_select(0, source)
         length = offset.square().sum(-1).clamp_min(TINY**2).sqrt()
         return cls(target, source, length / radius, offset / length[:, None], len(target_points))
+
+    def parts(self, most: int) -> list[EdgeGeometry]:
+        """The edges in their order, up to `most` at a time. They are made once and kept."""
+        if len(self.target) <= most:
+            return [self]
+        if not self._parts:
+            for start in range(0, len(self.target), most):
+                some = slice(start, start + most)
+                self._parts.append(
+                    EdgeGeometry(
+                        self.target[some],
+                        self.source[some],
+                        self.length[some],
+                        self.direction[some],
+                        self.targets,
+                    )
+                )
+        return self._parts
 
     def alignment(self, max_degree: int, max_order: int) -> Float[Tensor, "edges rows components"]:
         """Takes features by degree to the edge's frame, rows by order (see `_layout`).

@@ -10,6 +10,8 @@ The norm and the gated point-wise block are not in the paper either.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -21,6 +23,8 @@ from handful.nn._layout import component_count
 from handful.nn._pointwise import EquivariantLinear, EquivariantNorm, Gate
 from handful.nn._radial import smooth_cutoff
 
+EDGES_AT_ONCE = 4096
+"""Edges whose messages are computed in one go: few enough that they stay in the cache."""
 LOGIT_LIMIT = 6.0
 """Largest absolute logit: two neighbours at equal distance differ by a factor of e^12 at most.
 
@@ -78,37 +82,60 @@ class TransformerLayer(nn.Module):
     def _attend(
         self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
     ) -> Float[Tensor, "points components channels"]:
+        queries = self._queries(features[:, 0])
+        parts = edges.parts(EDGES_AT_ONCE)
+        sent = ((part, *self._messages(features, part)) for part in parts)
+        weighed = (
+            (part, messages, self._strength(queries, keys, part)) for part, messages, keys in sent
+        )
+        return self._weighted_mean(weighed, edges.targets, component_count(self.degree))
+
+    def _weighted_mean(
+        self,
+        parts: Iterable[tuple[EdgeGeometry, Tensor, Tensor]],
+        targets: int,
+        components: int,
+    ) -> Float[Tensor, "targets components channels"]:
+        """The sum of alpha_ij times the messages; the denominator is applied to the sum.
+
+        Args:
+            parts: Edges, their messages [edges, components, channels] and the strength of each
+                [edges, heads].
+            targets: How many points receive.
+            components: Of each message.
+        """
+        like = self._queries.weight
+        summed = like.new_zeros(targets, components, self._channels)
+        total = like.new_ones(targets, self._heads)
+        for edges, messages, strength in parts:
+            total = total.index_add(0, edges.target, strength)
+            summed = summed.index_add(0, edges.target, messages * self._by_channel(strength))
+        return summed / self._by_channel(total)
+
+    def _messages(
+        self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
+    ) -> tuple[Float[Tensor, "edges components channels"], Float[Tensor, "edges keys"]]:
+        """What each edge sends, in the frame of the cloud, and the key of its weight."""
         convolution = self._convolution
         order = convolution.max_order
         inward = edges.alignment(self._in_degree, order)
         messages, keys = convolution(features.index_select(0, edges.source), edges, inward)
         same = self._in_degree == self.degree
         outward = inward if same else edges.alignment(self.degree, order)
-        turned = torch.bmm(outward.transpose(1, 2), messages)
-        return self._weighted_mean(turned, self._strength(features, keys, edges), edges)
-
-    def _weighted_mean(
-        self,
-        messages: Float[Tensor, "edges components channels"],
-        strength: Float[Tensor, "edges heads"],
-        edges: EdgeGeometry,
-    ) -> Float[Tensor, "points components channels"]:
-        """The sum of alpha_ij times the messages; the denominator is applied to the sum."""
-        weighted = messages * self._by_channel(strength)
-        summed = weighted.new_zeros(edges.targets, *weighted.shape[1:])
-        total = strength.new_ones(edges.targets, self._heads)
-        total = total.index_add(0, edges.target, strength)
-        return summed.index_add(0, edges.target, weighted) / self._by_channel(total)
+        return torch.bmm(outward.transpose(1, 2), messages), keys
 
     def _strength(
         self,
-        features: Float[Tensor, "points in_components channels"],
+        queries: Float[Tensor, "points keys"],
         keys: Float[Tensor, "edges keys"],
         edges: EdgeGeometry,
     ) -> Float[Tensor, "edges heads"]:
         """The numerator c_ij exp(q_i . k_ij) of the weight alpha of each edge and head."""
-        queries = self._queries(features[:, 0]).index_select(0, edges.target)
-        product = (queries * keys).unflatten(1, (self._heads, self._key_channels)).sum(-1)
+        product = (
+            (queries.index_select(0, edges.target) * keys)
+            .unflatten(1, (self._heads, self._key_channels))
+            .sum(-1)
+        )
         logits = LOGIT_LIMIT * torch.tanh(product / (LOGIT_LIMIT * self._key_channels**0.5))
         return logits.exp() * smooth_cutoff(edges.length)[:, None]
 

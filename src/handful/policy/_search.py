@@ -25,15 +25,16 @@ class SearchConfig:
     Attributes:
         spacing: Distance of neighbouring positions of the lattice, metres.
         rotations: Number of rotations of the lattice.
-        starts: How many of its minima refinement begins with, at least. The worse half of those
-            that are more than what is asked for is given up after each step.
+        starts: How many of its minima refinement begins with, at least. The best quarter goes on
+            after each step, so that many starts cost little; few miss narrow minima
+            (`ExhaustiveSearch`).
         refine_steps: Most steps of refinement.
         reach: Query points farther than this from every point of the scene are not tried, metres.
     """
 
     spacing: float = 0.025
     rotations: int = 700
-    starts: int = 48
+    starts: int = 256
     refine_steps: int = 8
     reach: float = 0.03
 

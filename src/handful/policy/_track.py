@@ -236,7 +236,9 @@ class Frame(SceneView):
             minima, energies = search.candidates(energy, box, self._n, generator)
         except NothingToSearch:
             return self._poses[:0], self._energies[:0]
-        return search.refined(energy, box, minima) if len(minima) else (minima, energies)
+        if len(minima) == 0:
+            return minima, energies
+        return search.refined(energy, box, minima, self._n)
 
     def _energy_of(self, tile: Tile) -> MatchEnergy:
         model = self._predictor.model

@@ -188,7 +188,7 @@ class SceneView:
         for number, which in self._by_tile(poses, home):
             energy = self.energy(number)
             poses[which], energies[which] = self._search(energy).refined(
-                energy, self._box(self.tiles[number]), poses[which]
+                energy, self._box(self.tiles[number]), poses[which], n
             )
         best = rules.distinct(self._centred(poses), energies, n)
         return poses[best], energies[best]

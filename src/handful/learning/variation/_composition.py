@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
+from scipy.spatial import ConvexHull, QhullError
 from scipy.spatial.transform import Rotation
 
 from handful.clouds import PointCloud, concatenate
@@ -26,8 +27,10 @@ _TABLE = 0.008
 """Points at most this far above the support of the object are its support's, metres."""
 _SPOTS = 8
 """Other places that are tried for an object."""
-_TRIES = 8
-"""Places that are drawn until the hand is free."""
+_TURNS, _TRIES = 4, 6
+"""Orientations of one kind that are drawn, and places for each, until the hand is free."""
+_FOOT = 0.7
+"""Cosine: faces whose normals are nearer than this to downwards are the foot of an object."""
 _BACKS, _DEPTH, _FEW, _HAND_REACH = (0.0, 0.03), 0.002, 3, 0.4
 """Metres before the pose where the hand is checked; metres that it may sink into things; points
 that may be inside of it; metres around its frame that are looked at."""
@@ -42,7 +45,10 @@ class Composition:
     Attributes:
         probability: Share of the scenes that are composed, where object and rest are known.
         upright: Of these, the share in which the object stands as it did.
-        raised: Share in which it is on a block.
+        lying: Of those that do not stand, the share that lie on another side of their convex hull,
+            any way round. The others have any orientation.
+        raised: Share in which it is on a block. It is put on one as well where the hand does not
+            get at it otherwise.
         heights: Smallest and largest height of a block.
         floating: Share without a support: the table was cut away.
         elsewhere: Share in which it is in another place of the scene.
@@ -51,6 +57,7 @@ class Composition:
 
     probability: float = 0.0
     upright: float = 0.35
+    lying: float = 0.65
     raised: float = 0.35
     heights: tuple[float, float] = (0.02, 0.15)
     floating: float = 0.15
@@ -58,7 +65,9 @@ class Composition:
     recolored: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("probability", "upright", "raised", "floating", "elsewhere", "recolored"):
+        for name in (
+            "probability", "upright", "lying", "raised", "floating", "elsewhere", "recolored"
+        ):  # fmt: skip
             if not 0 <= getattr(self, name) <= 1:
                 raise OptionError(f"composition {name} is {getattr(self, name)}: need 0 to 1.")
         if not 0 < self.heights[0] <= self.heights[1] < 1:
@@ -71,8 +80,10 @@ class Composition:
     def apply(self, example: Example, rng: np.random.Generator) -> Example:
         """The example with its object somewhere else, where the gripper can get at it.
 
-        Its parts must be known. Places are drawn until the hand goes through nothing there; after
-        `_TRIES` of them the object stays where it was.
+        Its parts must be known. Whether it stands or lies is drawn once: what is thrown away below
+        must not favour orientations that are easy to get at. Orientations of that kind and places
+        are drawn until the hand goes through nothing there; if it always does, the object stays
+        where it was.
         """
         thing, rest = example.thing, example.rest
         assert thing is not None
@@ -81,8 +92,12 @@ class Composition:
         floating = rng.uniform() < self.floating
         around = self._around(rest, example.up, example.level, floating)
         T, block = _standing(points, example.up, example.level), None
-        for _ in range(_TRIES):
-            moved, under = self._place(points, rest, example.up, example.level, rng)
+        kind = rng.uniform()
+        for attempt in range(_TURNS * _TRIES):
+            if attempt % _TRIES == 0:
+                turn = self._turn(kind, points, example.up, rng)
+            raised = attempt % _TRIES > 0 or rng.uniform() < self.raised
+            moved, under = self._place(points, turn, raised, rest, example.up, example.level, rng)
             things = [part for part in (around, under) if part is not None]
             if _hand_is_free(moved @ example.step.targets[0], things, example, floating):
                 T, block = moved, under
@@ -94,19 +109,37 @@ class Composition:
         step = example.step.changed(scene, T @ example.step.targets)
         return replace(example, step=step, thing=there, rest=None)
 
+    def _turn(
+        self,
+        kind: float,
+        points: Float[np.ndarray, "points 3"],
+        up: Float[np.ndarray, "3"],
+        rng: np.random.Generator,
+    ) -> Float[np.ndarray, "3 3"]:
+        """An orientation of the object; `kind` from 0 to 1 says whether it stands or lies."""
+        if kind < self.upright:
+            return np.eye(3)
+        if kind < self.upright + (1.0 - self.upright) * self.lying:
+            side = _some_side(points, up, rng)
+            if side is not None:
+                about = Rotation.from_rotvec(rng.uniform(-np.pi, np.pi) * up).as_matrix()
+                return about @ _turning(side, -up)
+        return Rotation.random(rng=rng).as_matrix()
+
     def _place(
         self,
         points: Float[np.ndarray, "points 3"],
+        turn: Float[np.ndarray, "3 3"],
+        raised: bool,
         rest: PointCloud,
         up: Float[np.ndarray, "3"],
         level: float,
         rng: np.random.Generator,
     ) -> tuple[Float[np.ndarray, "4 4"], PointCloud | None]:
-        """A motion of the object to where and how it could lie or stand, and a block under it."""
+        """A motion of the object to where it could lie or stand, and a block under it."""
         middle = points.mean(axis=0)
-        turn = np.eye(3) if rng.uniform() < self.upright else Rotation.random(rng=rng).as_matrix()
         turned = (points - middle) @ turn.T
-        height = rng.uniform(*self.heights) if rng.uniform() < self.raised else 0.0
+        height = rng.uniform(*self.heights) if raised else 0.0
         radius = float(np.linalg.norm(turned - (turned @ up)[:, None] * up, axis=1).max())
         spot = middle
         if rng.uniform() < self.elsewhere:
@@ -147,6 +180,30 @@ class Composition:
             if not len(away) or away.min() > radius + _MARGIN:
                 return spot
         return otherwise
+
+
+def _some_side(
+    points: Float[np.ndarray, "points 3"], up: Float[np.ndarray, "3"], rng: np.random.Generator
+) -> Float[np.ndarray, "3"] | None:
+    """The outward normal of a face of the convex hull other than its foot, by area; or None."""
+    try:
+        hull = ConvexHull(points)
+    except QhullError:  # all in one plane
+        return None
+    normals = hull.equations[:, :3]
+    first, second, third = (points[hull.simplices[:, corner]] for corner in range(3))
+    area = np.linalg.norm(np.cross(second - first, third - first), axis=1)
+    area[normals @ up < -_FOOT] = 0.0
+    if area.sum() == 0:
+        return None
+    return normals[rng.choice(len(area), p=area / area.sum())]
+
+
+def _turning(
+    start: Float[np.ndarray, "3"], end: Float[np.ndarray, "3"]
+) -> Float[np.ndarray, "3 3"]:
+    """A rotation that takes one direction to another."""
+    return Rotation.align_vectors(end[None], start[None])[0].as_matrix()
 
 
 def _standing(

@@ -57,7 +57,9 @@ class ExhaustiveSearch(Sampler):
         spacing: Distance of neighbouring positions, metres.
         rotations: Number of rotations; 512 are about 0.5 rad apart.
         starts: How many lattice minima refinement begins with, at least; `count` if that is more.
-            After each step the worse half of those that are more than `count` is given up.
+            After each step the best quarter of them goes on, and at least `count` (`refine`). A
+            narrow minimum lies between the poses of the lattice and looks shallow there: among few
+            starts it is missing, and a broad but shallower one is answered.
         refine_steps: Most steps of refinement; see `refine`.
         mask: Which positions of query points to look at, for example `near_points` of the scene;
             all by default. The search is much faster when the mask leaves few positions.
@@ -68,7 +70,7 @@ class ExhaustiveSearch(Sampler):
 
     spacing: float = 0.025
     rotations: int = 512
-    starts: int = 48
+    starts: int = 256
     refine_steps: int = 8
     mask: PositionMask | None = None
     time_budget: float | None = None
@@ -238,17 +240,21 @@ class ExhaustiveSearch(Sampler):
         return target.poses(centred), energies
 
     def refined(
-        self, energy: Energy, workspace: Box, T_scene_gripper: Float[Tensor, "poses 4 4"]
+        self,
+        energy: Energy,
+        workspace: Box,
+        T_scene_gripper: Float[Tensor, "poses 4 4"],
+        count: int | None = None,
     ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
         """Poses moved to their local minima, and the energies there.
 
-        `sample` gives up poses that will not be among the `count` best. Here all of them are
-        refined to the end. The poses stay in their order, and may be the same.
+        The poses stay in their order, and may be the same. As in `sample`, poses that will not be
+        among the `count` best are left on their way; without `count` all reach their minima.
         """
         target = Target(energy, workspace, self.reference)
         with torch.no_grad():
             centred, energies = self._refined(
-                target, target.centred(T_scene_gripper), None, math.inf
+                target, target.centred(T_scene_gripper), count, math.inf
             )
         return target.poses(centred), energies
 

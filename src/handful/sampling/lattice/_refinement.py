@@ -18,6 +18,8 @@ from ._newton import polish
 _ARMIJO = 1e-4
 _SHORTEST = 1e-3
 _FEW, _FEWEST = 16, 8
+_GO_ON = 0.25
+"""Share of the poses that go on after a step, where few are wanted."""
 _ENOUGH = 0.02
 """A pose with an energy gap to the best one has converged at this share of the gap."""
 
@@ -36,9 +38,9 @@ def refine(
     """Poses moved downhill towards their local minima, and their energies there.
 
     First all poses go down together by BFGS (`_descended`), then the best few by Newton's method
-    (`polish`). Where `count` poses are wanted, the worse half of the poses is left where it is
-    after each step, until there are few enough to go on with Newton's method, or `count`. Poses
-    that were left behind are returned too. No energy ever rises.
+    (`polish`). Where `count` poses are wanted, the best quarter of the poses goes on after each
+    step, until there are few enough for Newton's method, or `count`. Poses that were left behind
+    are returned too. No energy ever rises.
 
     Args:
         target: The energy and its bounds.
@@ -107,7 +109,7 @@ def _descended(
         steps: Most steps of every pose.
         angle: Radians.
         distance: Metres.
-        fewest: The worse half is left behind after each step, down to this number.
+        fewest: The best quarter goes on after each step, and not fewer than this number.
         enough: A pose has converged when the next step promises less than this share of its gap to
             the best energy.
         until: Stop as soon as no more poses than this take part.
@@ -123,7 +125,7 @@ def _descended(
     length = torch.ones_like(energies)
     alive = torch.arange(len(poses))
     for turn in range(steps):
-        most = max(fewest, math.ceil(len(poses) / 2**turn))
+        most = max(fewest, math.ceil(len(poses) * _GO_ON**turn))
         if len(alive) > most:
             alive = alive[energies[alive].argsort(stable=True)[:most]]
         if len(alive) <= until:
