@@ -18,6 +18,7 @@ from ._parallel import train_side_by_side as train_side_by_side
 from ._recipe import PRESETS as PRESETS
 from ._recipe import Recipe as Recipe
 from ._recipe import recipe_for as recipe_for
+from ._rivals import Rivals as Rivals
 from ._run import RunFolder as RunFolder
 from ._run import train_in_folder as train_in_folder
 from ._run_json import LogEntry as LogEntry

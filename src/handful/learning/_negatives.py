@@ -31,6 +31,13 @@ of -log P as before, up to Jensen's bias, which is smaller: where the model is s
 poses to see it. The target itself counts like a pose drawn at the peak of q: the loss may fall to
 -log(1 + K q cell), about -5, where the lattice alone ended at zero.
 
+Near poses show how wide the mode at the target is. Modes elsewhere may be as narrow, and the
+lattice passes between them. Therefore minima that a short search finds compete as well (`Rivals`).
+Each counts as a mode that is as wide as the target's: exp(-E_i) times the sum over the near poses
+and the target in units of exp(-E_i) of the target, and one lattice pose at most. By Hölder's
+inequality for sums, this part is bounded by single query points like the others. Poses that are as
+right as the demonstrated one are among these minima, as they are among the poses of the lattice.
+
 The paper needs thousands of Markov chain steps for every gradient. `SampledNegatives` does that
 with any sampler, and `PaperNegatives` with the paper's numbers.
 """
@@ -49,6 +56,7 @@ from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import pose_to_rotation_translation, rotation_apply
 from handful.learning._near_target import NearTarget
+from handful.learning._rivals import Rivals
 from handful.models import EncodedCloud, MatchEnergy
 from handful.sampling import (
     Langevin,
@@ -108,6 +116,7 @@ class LatticeNegatives:
             Then one point wins in the end, which is well where one is enough, and wrong where only
             several together know an orientation: with descriptors of type 0.
         near: Poses near the target that compete besides.
+        rivals: Minima elsewhere that compete besides.
     """
 
     spacing: float = 0.025
@@ -115,6 +124,7 @@ class LatticeNegatives:
     reach: float = 0.03
     learn_weights: bool = True
     near: NearTarget = field(default_factory=NearTarget)
+    rivals: Rivals = field(default_factory=Rivals)
 
     def __post_init__(self) -> None:
         if not (self.spacing > 0 and self.reach > 0 and self.rotations >= 1):
@@ -143,11 +153,16 @@ class LatticeNegatives:
         lattice = self.lattice(scene.points, generator)
         at_target = energy.per_query(poses)
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
-        with_near = torch.stack(
-            [self._with_near(log_sums, energy, pose, lattice.log_cell, generator) for pose in poses]
-        )
         peak = self._share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
-        losses = query_losses(at_target, with_near, peak)
+        near = torch.full_like(at_target, -math.inf)
+        if self.near.count > 0:
+            near = torch.stack([self._near(energy, p, lattice.log_cell, generator) for p in poses])
+        competing = torch.logaddexp(log_sums, near)
+        if self.rivals.wanted(progress, generator):
+            width = torch.logaddexp(near + at_target, -peak).detach().clamp(max=0.0)
+            rivals = self._rivals(energy, poses, scene, generator) + width
+            competing = torch.logaddexp(competing, rivals)
+        losses = query_losses(at_target, competing, peak)
         far = distance_to_scene(energy.queries.positions, poses, scene) >= self.reach
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
         knows_nothing = math.log(len(lattice.positions) * len(lattice.rotations))
@@ -159,21 +174,32 @@ class LatticeNegatives:
             target = float((at_target.mean(0) * weights).sum())
             return Likelihood(loss, target, -float((log_sums * weights).sum()))
 
-    def _with_near(
+    def _near(
         self,
-        log_sums: Float[Tensor, "queries"],
         energy: MatchEnergy,
         pose: Float[Tensor, "4 4"],
         log_cell: float,
         generator: torch.Generator,
     ) -> Float[Tensor, "queries"]:
-        """Log of the sum of exp(-E_i) over the lattice and over poses near a target."""
-        if self.near.count == 0:
-            return log_sums
+        """Log of the sum of exp(-E_i) over poses near a target, in units of lattice poses."""
         poses, log_density = self.near.draw(pose, energy.queries.center, generator)
         share = self._share(log_density, log_cell)
-        near = (-energy.per_query(poses) - share[:, None]).logsumexp(0)
-        return torch.logaddexp(log_sums, near)
+        return (-energy.per_query(poses) - share[:, None]).logsumexp(0)
+
+    def _rivals(
+        self,
+        energy: MatchEnergy,
+        poses: Float[Tensor, "poses 4 4"],
+        scene: EncodedCloud,
+        generator: torch.Generator,
+    ) -> Float[Tensor, "queries"]:
+        """Log of the sum of exp(-E_i) over minima elsewhere; minus infinity if there is none."""
+        found = self.rivals.find(
+            energy, poses, scene, self.reach, self.spacing, self.rotations, generator
+        )
+        if len(found) == 0:
+            return poses.new_full((len(energy.queries),), -math.inf)
+        return (-energy.per_query(found)).logsumexp(0)
 
     def _share(
         self, log_density: Float[Tensor, "*near"], log_cell: float

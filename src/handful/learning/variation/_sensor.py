@@ -15,6 +15,8 @@ DISTANCES = (0.45, 1.1)
 """Metres between a camera and what it looks at."""
 LEVELS = (0.25, 0.95)
 """Sine of the elevation of a camera above the support."""
+ONE_CAMERA = 0.5
+"""Share of the scenes with one camera: the fewest that a user may have, and the hardest."""
 LOCAL = 0.25
 """Metres around the target within which visibility is worked out; beyond, all is shown."""
 LEAST_LOST = 0.3
@@ -28,7 +30,7 @@ class Sensor:
     """Cameras of a training scene; probabilities, and lengths in metres.
 
     Attributes:
-        most_cameras: Their number is drawn from 1 to this.
+        most_cameras: Their number is 1 in half of the scenes, else drawn from 1 to this.
         partial: Share of the scenes that show only what these cameras see. Composed scenes always
             do.
         noisy: Share of the scenes with noise.
@@ -69,7 +71,7 @@ class Sensor:
         rng: np.random.Generator,
     ) -> Float[np.ndarray, "cameras 3"]:
         """Positions of some cameras that look at a target, above its support if there is one."""
-        count = int(rng.integers(1, self.most_cameras + 1))
+        count = 1 if rng.uniform() < ONE_CAMERA else int(rng.integers(1, self.most_cameras + 1))
         direction = rng.normal(size=(count, 3))
         if up is not None:
             direction -= (direction @ up)[:, None] * up
