@@ -5,8 +5,8 @@
 Starts `handful serve` in another process. Part one: `--requests` questions for poses from
 `--clients` threads at once; each must be answered, and as a predictor in this process answers it.
 Part two: `--cheap` requests that cost the service little (health, tasks, broken uploads, a stream
-that is begun and ended, and one question for poses in fifty), and the memory of the service and of
-its worker before, during and after. Times are also ratios to the predictor in this process.
+that is begun and ended, and one question for poses in fifty). Both tell the memory of the service
+and of its workers before, during and after. Times are also ratios to the predictor in this process.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def ask_for_poses(
         alone.append(time.perf_counter() - start)
     expected = np.stack([pose.T_scene_gripper for pose in want.poses])
     seconds, wrong, lost = [], [], []
-    clients = threading.local()
+    clients, figures = threading.local(), [memory(url)]
 
     def ask(number: int) -> None:
         if not hasattr(clients, "one"):
@@ -107,6 +107,8 @@ def ask_for_poses(
         poses = np.stack([pose.T_scene_gripper for pose in answer.poses])
         if not np.array_equal(poses, expected):
             wrong.append(number)
+        if number % max(options.requests // 10, 1) == 0:
+            figures.append(memory(url))
 
     start = time.perf_counter()
     in_threads(options.requests, options.clients, ask)
@@ -123,6 +125,15 @@ def ask_for_poses(
           f"{total / options.requests / one:.2f}", flush=True)  # fmt: skip
     for error in lost[:3]:
         print(f"  lost: {error}")
+    print_memory([*figures, memory(url)])
+
+
+def print_memory(figures: list[tuple[float, float]]) -> None:
+    """What the service and its workers needed, from the first request to the last."""
+    for name, values in zip(("service", "workers"), zip(*figures, strict=True), strict=True):
+        told = " ".join(f"{value:.0f}" for value in values)
+        print(f"  memory of the {name}, MB, from first to last: {told}; ratio of the last to the "
+              f"third: {values[-1] / values[2]:.2f}", flush=True)  # fmt: skip
 
 
 def ask_cheaply(url: str, options: argparse.Namespace, scene: object) -> None:
@@ -164,10 +175,7 @@ def ask_cheaply(url: str, options: argparse.Namespace, scene: object) -> None:
     figures.append(memory(url))
     print(f"{options.cheap} requests, mostly cheap, in {time.perf_counter() - start:.0f} s: "
           f"{len(unexpected)} unexpected answers {unexpected[:3] or ''}")  # fmt: skip
-    for name, values in zip(("service", "worker"), zip(*figures, strict=True), strict=True):
-        told = " ".join(f"{value:.0f}" for value in values)
-        print(f"  memory of the {name}, MB, from first to last: {told}; ratio of the last to the "
-              f"second: {values[-1] / values[1]:.2f}", flush=True)  # fmt: skip
+    print_memory(figures)
 
 
 def main() -> None:

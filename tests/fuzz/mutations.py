@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import random
@@ -24,7 +25,7 @@ OTHERS: list[Any] = [None, True, False, [], {}, [[]], [[], []], {"a": 1}, [0] * 
 def odd_value(rng: random.Random) -> Any:
     kind = rng.random()
     pool = TEXTS if kind < 0.35 else NUMBERS if kind < 0.75 else OTHERS
-    value = rng.choice(pool)
+    value = copy.deepcopy(rng.choice(pool))  # a case must not change what the next one gets
     if rng.random() < 0.02:
         value = json.loads("[" * 900 + "]" * 900)
     return value

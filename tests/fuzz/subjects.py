@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from bench_samples import CONDITIONS, episode, write_store_v1
+from fuzz.recorded import RECORDED
+from fuzz.requests import REQUESTS
+from fuzz.subject import Subject, raise_worst
 from handful.bench import EpisodeStore, curve_run, read_episodes, write_report
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import (
@@ -26,7 +27,6 @@ from handful.demos import (
     save_demos,
 )
 from handful.demos._hand_mesh import read_hand_meshes
-from handful.errors import HandfulError
 from handful.learning import RunFolder
 from handful.models import EdfModel
 from handful.policy import Predictor, load_predictor, save_predictor
@@ -34,31 +34,6 @@ from handful.sim.objects._user_meshes import _read as read_user_mesh
 from handful.viz import picture_of_demos
 from samples import small_cloud, small_demos
 from small_training import COARSE, THIN, small_recipe
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A reader.
-
-    Attributes:
-        make: Writes a right input into a folder.
-        read: Reads the folder; writes, if at all, into its folder `out`.
-        weight: How often it is chosen.
-        seconds: Of computing that a case may take.
-        prepare: Changes the input before it is spoiled, now and then.
-    """
-
-    make: Callable[[Path], Any]
-    read: Callable[[Path], Any]
-    weight: float = 1.0
-    seconds: float = 15.0
-    prepare: Callable[[Path, random.Random], None] | None = None
-
-
-def _raise_worst(errors: list[Exception]) -> None:
-    """Of several errors, one that should not be."""
-    for error in sorted(errors, key=lambda one: isinstance(one, HandfulError)):
-        raise error
 
 
 def _cloud(suffix: str) -> Subject:
@@ -114,7 +89,7 @@ def _read_predictor(folder: Path) -> None:
             predictor.rate(np.eye(4)[None], _SCENE, _SCENE if action.holding else None)
         except Exception as error:
             errors.append(error)
-    _raise_worst(errors)
+    raise_worst(errors)
 
 
 def _make_run(folder: Path) -> None:
@@ -190,7 +165,7 @@ def _read_meshes(folder: Path) -> None:
             except Exception as error:
                 if path.suffix != ".glb" or read is read_user_mesh:
                     errors.append(error)
-    _raise_worst(errors)
+    raise_worst(errors)
 
 
 def _make_gripper(folder: Path) -> None:
@@ -230,7 +205,7 @@ def _read_recordings(folder: Path) -> None:
             read()
         except Exception as error:
             errors.append(error)
-    _raise_worst(errors)
+    raise_worst(errors)
 
 
 SUBJECTS = {
@@ -244,4 +219,6 @@ SUBJECTS = {
     "report": Subject(_make_run, _read_report, 2.0, 20.0, _rename),
     "stores": Subject(_make_run, _read_stores, 1.5),
     "meshes": Subject(_make_meshes, _read_meshes, 1.5, 20.0),
+    **RECORDED,
+    **REQUESTS,
 }

@@ -14,6 +14,7 @@ import threading
 import time
 import zipfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -120,13 +121,23 @@ def rgbd_view(seed: int) -> RgbdView:
 def as_view(view: RgbdView) -> View:
     camera = view.intrinsics
     return View(view.depth, view.T_scene_camera, camera.fx, camera.fy, camera.cx, camera.cy,
-                view.color)  # fmt: skip
+                view.color, distortion=camera.distortion)  # fmt: skip
 
 
 def test_depth_images_are_the_cloud_that_they_show(client, predictors):
     views = [rgbd_view(0), rgbd_view(1)]
     ours = predictors["pick"].answer(cloud_from_rgbd(views), n=3)
     theirs = client.poses("pick", [as_view(view) for view in views], n=3)
+    np.testing.assert_array_equal(poses_of(theirs), poses_of(ours))
+
+
+def test_images_of_a_lens_are_straightened(client, predictors):
+    view = rgbd_view(0)
+    lens = replace(view.intrinsics, distortion=(0.2, -0.1, 0.002, -0.001, 0.02))
+    bent = replace(view, intrinsics=lens)
+    assert np.abs(cloud_from_rgbd(bent).points - cloud_from_rgbd(view).points).max() > 0.005
+    ours = predictors["pick"].answer(cloud_from_rgbd(bent), n=3)
+    theirs = client.poses("pick", as_view(bent), n=3)
     np.testing.assert_array_equal(poses_of(theirs), poses_of(ours))
 
 
@@ -311,6 +322,10 @@ PLY = b"ply\nformat binary_little_endian 1.0\nelement vertex 40000\n" + b"".join
          {"scene_cameras": "[" * 15_000}),
         (422, "field 'fx'", [("scene_depth", ("d.png", b""))],
          {"scene_cameras": camera_json(fx="wide")}),
+        (422, "distortion [k1, k2, p1, p2, k3]", [("scene_depth", ("d.png", b""))],
+         {"scene_cameras": camera_json(distortion=[0.1, 0.2])}),
+        (422, "folds the image", [("scene_depth", ("d.png", b""))],
+         {"scene_cameras": camera_json(distortion=[-9.0, 0, 0, 0, 0])}),
         (422, "T_scene_camera", [("scene_depth", ("d.png", bomb_png(64, 48)))],
          {"scene_cameras": camera_json(T_scene_camera=[[1, 2], [3]])}),
         (422, "one of the two", [("scene", ("x.ply", b"")), ("scene_depth", ("d.png", b""))], {}),

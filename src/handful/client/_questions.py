@@ -38,6 +38,8 @@ class View:
         cy: Row of the principal point.
         color: [height, width, 3], 8-bit, registered to `depth`; or None.
         depth_scale: Metres per unit of `depth`; None for 0.001 with integers and 1 with floats.
+        distortion: k1, k2, p1, p2 and k3 of the lens, as in OpenCV and ROS (`plumb_bob`); empty
+            where straight lines stay straight. Images are sent as they were taken.
     """
 
     depth: Shaped[np.ndarray, "height width"]
@@ -48,6 +50,7 @@ class View:
     cy: float
     color: Shaped[np.ndarray, "height width 3"] | None = None
     depth_scale: float | None = None
+    distortion: Sequence[float] = ()
 
     def described(self, pose: str) -> dict[str, Any]:
         """The camera, as the service wants it told."""
@@ -56,6 +59,8 @@ class View:
         camera[pose] = np.asarray(self.T_frame_camera, dtype=np.float64).tolist()
         if self.depth_scale is not None:
             camera["depth_scale"] = float(self.depth_scale)
+        if len(self.distortion):
+            camera["distortion"] = [float(value) for value in self.distortion]
         return camera
 
 

@@ -10,10 +10,13 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 from PIL import Image
 
+from handful._files import read_bytes
 from handful.clouds import read_array
 from handful.errors import FileFormatError
 
 MAX_IMAGE_BYTES = 128 * 2**20
+MAX_PIXELS = 2**24
+"""Of an image; a depth image of as many takes 128 MiB in metres."""
 NEAREST, FARTHEST = 0.05, 10.0
 """Metres: half of the pixels of a table in front of a camera are farther than the first and nearer
 than the second; where they are not, the scale is wrong."""
@@ -34,7 +37,7 @@ def read_color(path: Path, size: Size) -> UInt8[np.ndarray, "height width 3"]:
     Raises:
         FileFormatError: It is missing, of another kind or size, or damaged.
     """
-    return decode_color(_bytes_of(path), size, str(path))
+    return decode_color(read_bytes(path, MAX_IMAGE_BYTES), size, str(path))
 
 
 def decode_color(data: bytes, size: Size, where: str) -> UInt8[np.ndarray, "height width 3"]:
@@ -61,7 +64,7 @@ def read_depth(path: Path, size: Size, scale: float | None) -> Float[np.ndarray,
     """
     if path.suffix.lower() == ".npy":
         return depth_in_metres(read_array(path), size, scale, str(path))
-    return decode_depth(_bytes_of(path), size, scale, str(path))
+    return decode_depth(read_bytes(path, MAX_IMAGE_BYTES), size, scale, str(path))
 
 
 def decode_depth(
@@ -105,15 +108,6 @@ def depth_in_metres(
     return np.where(seen & (depth <= BACKGROUND), depth, 0.0)
 
 
-def _bytes_of(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_IMAGE_BYTES:
-            raise FileFormatError(f"{path}: larger than {MAX_IMAGE_BYTES >> 20} MiB.")
-        return path.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
-
-
 def _opened(data: bytes, where: str, formats: tuple[str, ...]) -> Image.Image:
     try:
         return Image.open(io.BytesIO(data), formats=formats)
@@ -133,6 +127,11 @@ def _pixels(read: Any, where: str, *arguments: Any) -> Any:
 
 
 def _check_size(found: tuple[int, ...], needed: Size, where: str) -> None:
+    if needed[0] * needed[1] > MAX_PIXELS:
+        raise FileFormatError(
+            f"{where}: its camera's intrinsics are for {needed[0]} x {needed[1]} pixels: at most "
+            f"{MAX_PIXELS} in all."
+        )
     if tuple(found) != needed:
         raise FileFormatError(
             f"{where}: is {found[0]} x {found[1]} pixels, and its camera's intrinsics are for "

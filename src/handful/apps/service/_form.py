@@ -23,8 +23,9 @@ SIX_NUMBERS = r"^\s*[-+.eE0-9]{1,30}(?:[\s,]+[-+.eE0-9]{1,30}){5}\s*$"
 def _cameras(pose: str) -> str:
     return (
         "The cameras, a JSON list of objects with `fx`, `fy`, `cx`, `cy`, `width`, `height` "
-        f"(pixels), `{pose}` (4 x 4, row by row; x right, y down, z forward) and, if it is not "
-        "0.001 for integers and 1 for floats, `depth_scale` (metres per unit)."
+        f"(pixels), `{pose}` (4 x 4, row by row; x right, y down, z forward), `distortion` if the "
+        "lens has any (k1, k2, p1, p2, k3, as in OpenCV; images as they were taken), and "
+        "`depth_scale` (metres per unit) if it is not 0.001 for integers and 1 for floats."
     )
 
 

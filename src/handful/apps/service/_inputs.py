@@ -20,6 +20,7 @@ from handful.clouds import (
     cloud_from_bytes,
     cloud_from_rgbd,
 )
+from handful.demos import numbers_from_json
 from handful.errors import CloudShapeError, FileFormatError, OptionError, errors_at
 
 MILLIMETRES = 0.001
@@ -89,6 +90,10 @@ def _camera(
 ) -> tuple[Intrinsics, Float[np.ndarray, "4 4"], float | None]:
     """Intrinsics, pose and depth scale of a camera as the caller says them."""
     fields = Fields(value, address, OptionError)
+    lens: tuple[float, ...] = ()
+    if fields.has("distortion"):
+        where = f"{address}: distortion [k1, k2, p1, p2, k3]"
+        lens = tuple(numbers_from_json(fields.any("distortion"), (5,), where).tolist())
     with errors_at(address):
         intrinsics = Intrinsics(
             fx=fields.number("fx"),
@@ -97,6 +102,7 @@ def _camera(
             cy=fields.number("cy"),
             width=fields.integer("width"),
             height=fields.integer("height"),
+            distortion=lens,
         )
     rows = fields.any(pose)
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from handful._files import read_bytes
 from handful._strict_json import parse_json
 from handful.demos import member_path
-from handful.errors import DemoError, FileFormatError, unknown_name_message
+from handful.errors import DemoError, FileFormatError, HandfulError, unknown_name_message
 from handful.recordings._extras import required
+from handful.recordings._guard import bounded_memory, check_regular
 
 INFO = "meta/info.json"
 EPISODES = "meta/episodes"
 _FIELD = re.compile(r"\{(\w+)(?::0(\d)d)?\}")
 _MOST_INFO = 16 * 2**20
+_MOST_VALUES = 64 * 2**20
+"""Bytes of a table or a column that becomes Python's values, which take ten times as much."""
 
 
 class LerobotDataset:
@@ -37,9 +43,7 @@ class LerobotDataset:
         path = folder / INFO
         if not path.is_file():
             raise DemoError(f"{folder}: no {INFO} there: give the folder of a LeRobot data set.")
-        if path.stat().st_size > _MOST_INFO:
-            raise FileFormatError(f"{path}: larger than {_MOST_INFO >> 20} MiB.")
-        info = parse_json(path.read_text(encoding="utf-8"), str(path))
+        info = parse_json(_decoded(read_bytes(path, _MOST_INFO), path), str(path))
         version = str(info.get("codebase_version")) if isinstance(info, dict) else "none"
         if not version.startswith("v3."):
             raise DemoError(
@@ -47,7 +51,7 @@ class LerobotDataset:
                 "lerobot's own script convert_dataset_v21_to_v30."
             )
         self._info: dict[str, Any] = info
-        self.features: dict[str, Any] = dict(info.get("features") or {})
+        self.features = _features(info.get("features"), path)
 
     @property
     def rate(self) -> float:
@@ -62,8 +66,11 @@ class LerobotDataset:
         """What the data set says of each episode, by its number."""
         found: dict[int, dict[str, Any]] = {}
         for path in sorted((self.folder / EPISODES).rglob("*.parquet")):
-            for row in self._table(path).to_pylist():
-                found[int(row["episode_index"])] = row
+            for row in self._list(self._table(path), path):
+                number = row.get("episode_index")
+                if type(number) is not int or number < 0:
+                    raise FileFormatError(f"{path}: episode_index is {number!r}: need 0 or more.")
+                found[number] = row
         if not found:
             raise DemoError(f"{self.folder}: no episodes in {EPISODES}.")
         return dict(sorted(found.items()))
@@ -77,7 +84,7 @@ class LerobotDataset:
         if name not in self.features:
             message = unknown_name_message("feature", name, self.features)
             raise DemoError(f"{where}: {message}")
-        return dict(self.features[name])
+        return self.features[name]
 
     def channel(self, feature: str, name: str, where: str) -> int:
         """The place of a channel in a feature, by its name."""
@@ -94,12 +101,16 @@ class LerobotDataset:
     def columns(self, episode: int, names: list[str]) -> dict[str, list[Any]]:
         """Columns of an episode's table, in the order of its frames."""
         table = self._rows([*names, "frame_index"], episode)
-        part = table.sort_by("frame_index")
-        return {name: part.column(name).to_pylist() for name in names}
+        path = self.folder
+        with _told(path):
+            part = table.sort_by("frame_index")
+            columns = {name: part.column(name) for name in names}
+        return {name: self._list(column, path) for name, column in columns.items()}
 
     def cell(self, episode: int, name: str, frame: int) -> Any:
         """A feature in one frame of an episode, counted from 0."""
-        rows = self._rows([name], episode, ("frame_index", "==", frame)).column(name).to_pylist()
+        table = self._rows([name], episode, ("frame_index", "==", frame))
+        rows = self._list(table.column(name), self.folder)
         if len(rows) != 1:
             raise FileFormatError(
                 f"{self.folder}: episode {episode} has {len(rows)} rows of frame {frame}: need one."
@@ -117,7 +128,13 @@ class LerobotDataset:
     def video(self, episode: int, feature: str) -> tuple[Path, float]:
         """The file that shows an episode, and the time in it at which the episode begins."""
         path = self._file("video_path", f"videos/{feature}", episode, feature)
-        return path, float(self.episodes[episode].get(f"videos/{feature}/from_timestamp", 0.0))
+        start = self.episodes[episode].get(f"videos/{feature}/from_timestamp", 0.0)
+        if not isinstance(start, int | float) or not 0.0 <= start < 1e9:
+            raise FileFormatError(
+                f"{self.folder}: episode {episode} begins at {start!r} s of its video {feature!r}: "
+                "need seconds."
+            )
+        return path, float(start)
 
     def _file(self, template: str, start: str, episode: int, feature: str = "") -> Path:
         row = self.episodes[episode]
@@ -126,16 +143,53 @@ class LerobotDataset:
             value = row.get(f"{start}/{name}")
             if value is None:
                 raise DemoError(f"{self.folder}: episode {episode} has no {start}/{name}.")
-            values[name] = int(value)
+            if type(value) is not int or not 0 <= value < 10**6:
+                raise DemoError(
+                    f"{self.folder}: episode {episode} has {value!r} as {start}/{name}: need a "
+                    "number of a file."
+                )
+            values[name] = value
         text = str(self._info.get(template))
         path = _FIELD.sub(lambda field: _filled(field, values, text), text)
         return member_path(self.folder, path, f"{self.folder / INFO}: {template}")
 
     def _table(self, path: Path, columns: list[str] | None = None, rows: Any = None) -> Any:
-        try:
+        check_regular(path)
+        with _told(path), bounded_memory(path):
             return self._parquet.read_table(path, columns=columns, filters=rows)
-        except Exception as error:  # whatever a damaged table leads to
-            raise FileFormatError(f"{path}: cannot be read: {error}.") from error
+
+    def _list(self, values: Any, path: Path) -> list[Any]:
+        """A table's or a column's values as those of Python."""
+        if values.nbytes > _MOST_VALUES:
+            raise FileFormatError(f"{path}: has more than {_MOST_VALUES >> 20} MiB in one table.")
+        with _told(path), bounded_memory(path):
+            return list(values.to_pylist())
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Whatever a damaged file leads a library to is one sentence."""
+    try:
+        yield
+    except HandfulError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise FileFormatError(f"{path}: cannot be read: {lines[0][:300].rstrip('.')}.") from error
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{path}: is no text in UTF-8.") from error
+
+
+def _features(value: Any, path: Path) -> dict[str, dict[str, Any]]:
+    """The features that a data set describes, by their names."""
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        raise FileFormatError(f"{path}: features: need an object of objects, one a feature.")
+    return value
 
 
 def _filled(field: re.Match[str], values: dict[str, Any], text: str) -> str:
@@ -158,8 +212,9 @@ def video_frame(path: Path, time: float, rate: float, pixels: str) -> Shaped[np.
         FileFormatError: It cannot be read, has no such frame, or is no depth.
     """
     av = required("av", "lerobot")
+    check_regular(path)
     try:
-        with av.open(str(path)) as container:
+        with bounded_memory(path), av.open(str(path)) as container:
             stream = container.streams.video[0]
             if pixels == "gray16le" and "gray1" not in str(stream.codec_context.pix_fmt):
                 raise FileFormatError(
@@ -175,7 +230,8 @@ def video_frame(path: Path, time: float, rate: float, pixels: str) -> Shaped[np.
     except FileFormatError:
         raise
     except Exception as error:  # whatever a damaged video leads to
-        raise FileFormatError(f"{path}: cannot be read as a video: {error}.") from error
+        kind = str(error).strip() or type(error).__name__
+        raise FileFormatError(f"{path}: cannot be read as a video: {kind[:300]}.") from error
     raise FileFormatError(f"{path}: has no frame at {time:.3f} s.")
 
 

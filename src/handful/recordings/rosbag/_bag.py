@@ -6,16 +6,23 @@ they are not used: all that is needed here is standard.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from handful._files import read_bytes
 from handful.errors import DemoError, FileFormatError, HandfulError, unknown_name_message
 from handful.recordings._extras import required
+from handful.recordings._guard import bounded_memory, check_regular
 
 NANO = 1e-9
 _TF_MESSAGE = "geometry_msgs/TransformStamped[] transforms"
+METADATA = "metadata.yaml"
+MAX_METADATA = 2**20
+"""Bytes of the file that lists the files and topics of a bag of ROS 2."""
+_PACKED_FILES = re.compile(r"compression_mode:\s*[\"']?file\b", re.IGNORECASE)
 _TF_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 
 
@@ -66,17 +73,31 @@ class Bag:
         self, topic: str, start: int | None = None, stop: int | None = None
     ) -> Iterator[tuple[Any, int, bytes]]:
         chosen = [one for one in self._reader.connections if one.topic == topic]
-        if chosen:
-            yield from self._reader.messages(connections=chosen, start=start, stop=stop)
+        found = self._reader.messages(connections=chosen, start=start, stop=stop) if chosen else ()
+        parts = iter(found)
+        while True:
+            try:
+                with bounded_memory(self.path):
+                    part = next(parts)
+            except StopIteration:
+                return
+            except HandfulError:
+                raise
+            except Exception as error:  # whatever damaged bytes lead to
+                raise FileFormatError(
+                    f"{self.path}: messages of {topic} cannot be read: {_short(error)}."
+                ) from error
+            yield part
 
     def _message(self, data: bytes, kind: str, topic: str) -> Any:
         try:
-            return self._decode(data, kind)
+            with bounded_memory(self.path):
+                return self._decode(data, kind)
         except HandfulError:
             raise
         except Exception as error:  # the decoder raises whatever damaged bytes lead to
             raise FileFormatError(
-                f"{self.path}: a message of {topic} cannot be read as {kind}: {error}."
+                f"{self.path}: a message of {topic} cannot be read as {kind}: {_short(error)}."
             ) from error
 
 
@@ -97,15 +118,42 @@ def open_bag(path: Path) -> Iterator[Bag]:
         for name in _TF_TYPES:
             types.register(store.get_types_from_msg(_TF_MESSAGE, name))
     decode = types.deserialize_ros1 if first else types.deserialize_cdr
+    _check_files(path)
     try:
-        reader = package.Reader(path)
-        reader.open()
+        with bounded_memory(path):
+            reader = package.Reader(path)
+            reader.open()
+    except FileFormatError:
+        raise
     except Exception as error:  # whatever a damaged file leads to
         raise FileFormatError(
-            f"{path}: is not a readable bag: {error}. Give a .bag, .mcap or .db3 file, or the "
-            "folder of a ROS 2 bag."
+            f"{path}: is not a readable bag: {_short(error)}. Give a .bag, .mcap or .db3 file, or "
+            "the folder of a ROS 2 bag."
         ) from error
     try:
         yield Bag(path, reader, decode)
     finally:
         reader.close()
+
+
+def _check_files(path: Path) -> None:
+    """Refuse a bag of which something is no file, is no list of files, or has to be unpacked."""
+    if not path.is_dir():
+        check_regular(path)
+        return
+    for one in path.iterdir():
+        check_regular(one)
+    described = path / METADATA
+    if described.exists():
+        text = read_bytes(described, MAX_METADATA).decode("utf-8", "replace")
+        if _PACKED_FILES.search(text):
+            raise FileFormatError(
+                f"{described}: its files are compressed as a whole: unpack them with `ros2 bag "
+                "convert` first."
+            )
+
+
+def _short(error: BaseException) -> str:
+    """What a library says of an error; its first line, or its kind."""
+    lines = str(error).strip().splitlines()
+    return (lines[0][:300] if lines else type(error).__name__).rstrip(".")
