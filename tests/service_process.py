@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from command_line import HANDFUL
+from handful.clouds import PointCloud
 from handful.demos import Action
 from handful.learning import train_in_folder
 from samples import thin_sample
@@ -23,6 +26,15 @@ def small_run(folder: Path) -> Path:
     for name, action in ACTIONS.items():
         train_in_folder(thin_sample(), small_recipe(name, action, steps=2), folder)
     return folder
+
+
+def in_bytes(cloud: PointCloud) -> PointCloud:
+    """The cloud with colours of 8 bits, as cameras and files have them."""
+    return PointCloud(cloud.points, np.rint(255 * cloud.require_colors()).astype(np.uint8))
+
+
+def poses_of(answer) -> np.ndarray:
+    return np.stack([pose.T_scene_gripper for pose in answer.poses])
 
 
 class Service:

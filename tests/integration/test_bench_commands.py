@@ -62,6 +62,7 @@ from handful.sim import (
     task_named,
 )
 from handful.sim.tasks import BottleOnTray, BowlOnTray, MugOnHanger
+from ray_cluster import two_nodes
 from samples import small_demos
 from small_training import smaller
 
@@ -360,16 +361,9 @@ def test_two_processes_give_the_same_episodes_and_leave_the_environment(tmp_path
 @pytest.mark.slow(seconds=30)
 def test_a_ray_cluster_gives_the_same_table(tmp_path):
     pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
     here = run_bench(plan(tmp_path / "here"))
-    head = {"num_cpus": 1, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        cluster.add_node(num_cpus=1)
-        there = run_bench(plan(tmp_path / "there"), Executor(ray=cluster.address))
-    finally:
-        cluster.shutdown()
+    with two_nodes() as address:
+        there = run_bench(plan(tmp_path / "there"), Executor(ray=address))
     assert without_times(here) == without_times(there)
     assert [row.total for row in table_of(here)] == [row.total for row in table_of(there)]
 

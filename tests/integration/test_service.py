@@ -36,7 +36,7 @@ from handful.demos import save_demos
 from handful.learning import RunFolder
 from handful.policy import LookAhead, Predictor, Verdict, remote_task, run_task
 from samples import thin_sample
-from service_process import Service, service, small_run
+from service_process import Service, in_bytes, poses_of, service, small_run
 
 pytest.importorskip("fastapi")
 
@@ -68,15 +68,6 @@ def predictors(run) -> dict[str, Predictor]:
 def clouds_of(step: str) -> tuple[PointCloud, PointCloud | None]:
     shown = thin_sample()[0].step(step)
     return in_bytes(shown.scene), in_bytes(shown.grasp) if shown.action.holding else None
-
-
-def in_bytes(cloud: PointCloud) -> PointCloud:
-    """The cloud with colours of 8 bits, as cameras and files have them."""
-    return PointCloud(cloud.points, np.rint(255 * cloud.require_colors()).astype(np.uint8))
-
-
-def poses_of(answer) -> np.ndarray:
-    return np.stack([pose.T_scene_gripper for pose in answer.poses])
 
 
 # --- answers ----------------------------------------------------------------------------------

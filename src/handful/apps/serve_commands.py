@@ -55,6 +55,10 @@ def serve(
         typer.Option(help="A further name under which callers address the service."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that infer.")] = 1,
+    ray: Annotated[
+        str,
+        typer.Option(help="Infer on a Ray cluster, a core a worker: auto, or HOST:PORT."),
+    ] = "",
     queue: Annotated[int, typer.Option(min=1, max=10_000, help="Requests that may wait.")] = 16,
     max_megabytes: Annotated[int, typer.Option(min=1, max=4096, help="Of one request.")] = 64,
     max_points: Annotated[int, typer.Option(min=100, help="Of one cloud or image.")] = 4_000_000,
@@ -73,6 +77,8 @@ def serve(
     Example: `handful serve runs/mug`
 
     Example: `handful serve runs/mug --host 0.0.0.0 --token-file token.txt --workers 2`
+
+    Example: `handful serve runs/mug --ray auto --workers 8`
 
     Example: `handful serve runs/mug --workspace -0.3 -0.3 0 0.3 0.3 0.4 --approach 0 0 -1 1.0`
     """
@@ -93,6 +99,7 @@ def serve(
         token=_token(token_file),
         hosts=tuple(allow_host or ()),
         workers=workers,
+        ray=ray,
         queue=queue,
         max_bytes=max_megabytes * 2**20,
         max_points=max_points,

@@ -68,7 +68,8 @@ def diagnose(recorded: Recorded, found: Sequence[Measure]) -> Diagnosis | None:
     best = min(trials, key=lambda one: one.rank)
     if best.cost.wrong == 0 and best.cost.total <= MENDED * _cost(some).total:
         return Diagnosis(best.mistake, best.where)
-    return _guess(suspects) if any(one.wrong for one in suspects) else None
+    of_clouds = any(one.wrong and one.demo for one in suspects)  # not of the gripper alone
+    return _guess(suspects) if of_clouds else None
 
 
 def _trials(recorded: Recorded, some: Recorded, suspects: Sequence[Measure]) -> Iterator[_Trial]:

@@ -28,6 +28,8 @@ class ServiceConfig:
         token: That callers must show; empty for none, on loopback only.
         hosts: Further names under which callers may address the service.
         workers: Processes that infer.
+        ray: Address of a Ray cluster on which they run, `auto` for the present one; empty for
+            this machine.
         queue: Requests that may wait for a worker.
         max_bytes: Of one request's body.
         max_points: Of one cloud or depth image.
@@ -49,6 +51,7 @@ class ServiceConfig:
     token: str = ""
     hosts: tuple[str, ...] = ()
     workers: int = 1
+    ray: str = ""
     queue: int = 16
     max_bytes: int = 64 * 2**20
     max_points: int = 4_000_000

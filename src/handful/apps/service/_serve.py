@@ -14,6 +14,7 @@ import uvicorn
 from handful.apps.service._config import ServiceConfig, check_service
 from handful.apps.service._front import create_app
 from handful.apps.service._pool import LocalPool, Pool
+from handful.apps.service._ray_pool import RayPool
 from handful.errors import OptionError
 
 SHUTDOWN_SECONDS = 10
@@ -26,14 +27,14 @@ BACKLOG = 512
 def serve(
     config: ServiceConfig,
     ready: Callable[[str], None],
-    make_pool: Callable[[ServiceConfig], Pool] = LocalPool,
+    make_pool: Callable[[ServiceConfig], Pool] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Args:
         config: What is served.
         ready: Told the service's address when it answers.
-        make_pool: Makes the workers.
+        make_pool: Makes the workers; on this machine or on Ray, as `config` says, if not given.
 
     Raises:
         HandfulError: The run cannot be served, or the address cannot be used.
@@ -42,7 +43,11 @@ def serve(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers
     listener = _bound(config.host, config.port)
     with listener:
-        asyncio.run(_serve(config, listener, ready, make_pool))
+        asyncio.run(_serve(config, listener, ready, make_pool or _pool_for))
+
+
+def _pool_for(config: ServiceConfig) -> Pool:
+    return RayPool(config) if config.ray else LocalPool(config)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -75,6 +80,8 @@ async def _serve(
             uvicorn.Config(
                 create_app(config, pool, described),
                 lifespan="off",
+                http="h11",  # whichever other parsers are installed: its limits are those tested
+                ws="none",
                 log_level="warning",
                 access_log=False,
                 server_header=False,

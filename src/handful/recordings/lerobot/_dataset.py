@@ -91,7 +91,7 @@ class LerobotDataset:
         names = self.check_feature(feature, where).get("names")
         if isinstance(names, dict):
             names = next((value for value in names.values() if isinstance(value, list)), None)
-        known = [str(one) for one in names or ()]
+        known = [str(one)[:100] for one in names] if isinstance(names, list) else []
         if name not in known:
             raise DemoError(
                 f"{where}: feature {feature!r}: {unknown_name_message('channel', name, known)}"

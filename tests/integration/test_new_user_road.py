@@ -1,0 +1,92 @@
+"""The road of a new user, as docs/road.md has it: from ten RGB-D recordings to an asked service.
+
+Every command is typed as it stands there, but for fewer optimiser steps and another port.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from command_line import HANDFUL
+
+PAGE = Path(__file__).parents[2] / "docs" / "road.md"
+FEWER = {"train": ["--steps", "2"], "evaluate": ["--steps", "1", "--no-pictures"]}
+ENDS = {"train": 0, "client": (0, 3)}
+PORT = "8720"
+
+
+def commands() -> list[str]:
+    (block,) = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return [line.removeprefix("$ ") for line in block.splitlines()]
+
+
+def words_of(command: str, url: str) -> list[str]:
+    """What is run for a line of the page."""
+    words = shlex.split(command)
+    if words[0] == "handful":
+        return [*HANDFUL, *words[1:], *FEWER.get(words[1], [])]
+    assert words[:3] == ["python", "-m", "handful.client"]
+    return [sys.executable, *words[1:3], url, *words[4:]]
+
+
+def name_of(command: str) -> str:
+    words = command.split()
+    return words[1] if words[0] == "handful" else "client"
+
+
+@pytest.mark.slow(seconds=60)
+def test_the_road_of_a_new_user(tmp_path, capsys):
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    seconds: list[tuple[str, float, float]] = []
+    said: dict[str, str] = {}
+    served, url = None, ""
+    try:
+        for command in commands():
+            start, used = time.monotonic(), os.times()
+            if command.endswith("&"):
+                words = [*words_of(command.removesuffix("&"), url), "--port", "0"]
+                served = subprocess.Popen(
+                    words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+                )
+                line = served.stdout.readline()
+                url = re.search(r"http://\S+:\d+", line).group()
+            else:
+                done = subprocess.run(
+                    words_of(command, url), cwd=tmp_path, env=environment, capture_output=True,
+                    text=True, timeout=900, check=False,
+                )  # fmt: skip
+                right = (0, 3) if "--step" in command else (0,)
+                assert done.returncode in right, f"{command}: {done.stdout} {done.stderr}"
+                said[command] = done.stdout
+            now = os.times()
+            cpu = now.children_user + now.children_system
+            cpu -= used.children_user + used.children_system
+            seconds.append((name_of(command), time.monotonic() - start, cpu))
+        served.send_signal(signal.SIGTERM)
+        assert served.wait(60) == 0
+    finally:
+        if served is not None:
+            served.kill()
+            served.wait()
+            served.stdout.close()
+    told = list(said.values())
+    assert "10 demonstrations checked: poses and clouds fit each other" in told[2]
+    assert "Own demonstrations" in told[3]
+    assert (tmp_path / "runs/peg_evaluation/report.html").is_file()
+    assert told[5].strip() == "peg: 'take peg' (pick), 'insert peg' (place)"
+    answer = json.loads((tmp_path / "take.json").read_text())
+    assert (answer["format"], answer["step"]) == ("handful-poses", "take peg")
+    with capsys.disabled():
+        if os.environ.get("HANDFUL_ROAD"):  # the figures of docs/road.md
+            for name, wall, cpu in seconds:
+                print(f"{name:10s} {wall:6.1f} s, {cpu:6.1f} s of the processor")
