@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from docs_commands import commands_of
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUNNER = ROOT / "tests" / "run_page.py"
 LIBRARIES = ("numpy", "scipy.spatial.transform", "torch", "PIL.Image", "typer", "mujoco")
 OPTIMISERS = "torch._dynamo"
@@ -31,29 +32,6 @@ SOME_SLOW = [
     for page in PAGES
 ]
 NEEDS = {"simulation.md": "mujoco", "benchmark.md": "mujoco"}
-
-
-def shortened(text: str) -> str:
-    """Training is cut to one step, with one demonstration.
-
-    Docs show what people type, tests check that it runs.
-    """
-    if text.startswith("handful "):
-        text = re.sub(r"--demos \d+", "--demos 1", text)
-        return f"{text} --steps 1" if text.startswith("handful train ") else text
-    return re.sub(r"(train_step\(demos, [^)]*seed=0)\)", r"\1, steps=1)", text)
-
-
-def commands(page: Path) -> list[tuple[str, str]]:
-    """(language, text) of what is run: `handful` lines of sh blocks, and whole python blocks."""
-    found = []
-    for language, text in BLOCK.findall(page.read_text()):
-        if language == "python":
-            found.append((language, text))
-        else:
-            lines = [line.split(" #")[0].strip() for line in text.splitlines()]
-            found += [("sh", line) for line in lines if line.startswith("handful ")]
-    return [(language, shortened(text)) for language, text in found]
 
 
 NOTHING_FOUND = 3
@@ -79,7 +57,7 @@ def run_page(
 def test_commands_in_the_docs_run(page, tmp_path):
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name])
-    todo = commands(page)
+    todo = commands_of(page)
     trains = any(language == "python" and "train" in text for language, text in todo)
     done = run_page(todo, tmp_path, (*LIBRARIES, OPTIMISERS) if trains else LIBRARIES)
     assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
@@ -111,7 +89,7 @@ def test_links_in_the_docs_lead_somewhere(page):
 
 
 def test_the_readme_has_commands_to_run():
-    assert [text.split()[1] for kind, text in commands(PAGES[0]) if kind == "sh"] == [
+    assert [text.split()[1] for kind, text in commands_of(PAGES[0]) if kind == "sh"] == [
         "sample",
         "show",
         "train",

@@ -6,6 +6,7 @@ is tested is what the package itself brings, not that its libraries can be downl
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,19 +18,25 @@ from pathlib import Path
 import pytest
 
 import handful
+from docs_commands import commands_of
 
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.10", "3.11", "3.12")
 """Of Python, that pyproject.toml says are supported."""
 
 
-def run(*command, **options):
+def commands(page: Path) -> list[str]:
+    """The page's `handful` commands, with one demonstration and one optimiser step."""
+    return [text for language, text in commands_of(page) if language == "sh"]
+
+
+def run(*command, statuses=(0,), cwd=None, **variables):
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         list(map(str, command)), capture_output=True, text=True, timeout=600, check=False,
-        env={**clean, "COLUMNS": "200", "OMP_NUM_THREADS": "1"}, **options,
+        env={**clean, **variables, "COLUMNS": "200", "OMP_NUM_THREADS": "1"}, cwd=cwd,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.returncode in statuses, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout
 
 
@@ -69,9 +76,12 @@ def test_the_wheel_installs_and_runs_in_an_environment_of_its_own(built, tmp_pat
     assert Path(where.strip()).is_relative_to(environment)
     command = environment / "bin" / "handful"
     assert handful.__version__ in run(command, "--version", cwd=tmp_path)
-    run(command, "sample", "--demos", 1, "--out", "set", cwd=tmp_path)
-    run(command, "show", "set", cwd=tmp_path)
-    assert (tmp_path / "set" / "demos.png").is_file()
+    for line in commands(ROOT / "README.md"):  # the new user's first steps, as they stand there
+        assert line.startswith("handful ")
+        run(command, *shlex.split(line)[1:], cwd=tmp_path, statuses=(0, 3))
+    assert (tmp_path / "out/sample/demos.png").is_file()
+    assert (tmp_path / "poses.png").is_file()
+    run(python, "-m", "handful.client", "http://127.0.0.1:1", "--timeout", 0.1, statuses=(1,))
 
 
 def answers(python: Path) -> bool:
@@ -79,20 +89,38 @@ def answers(python: Path) -> bool:
     return subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("version", [*VERSIONS, "3.13"])
-def test_the_sources_are_of_every_supported_python(version):
-    """Their syntax; mypy checks the same sources against the library of 3.10."""
+def python_of(version: str) -> Path:
+    """An interpreter of that version, where one is at hand."""
     places = [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")]
     places += [Path(found)] if (found := shutil.which(f"python{version}")) else []
     python = next((place for place in places if answers(place)), None)
     if python is None:
         pytest.skip(f"no Python {version} is at hand here")
+    return python
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, "3.13"])
+def test_the_sources_are_of_every_supported_python(version):
+    """Their syntax; mypy checks the same sources against the library of 3.10."""
     code = (
         "import ast, pathlib, sys\n"
         "for path in pathlib.Path(sys.argv[1]).rglob('*.py'): ast.parse(path.read_bytes())\n"
         "print(sys.version_info[:2])"
     )
-    assert run(python, "-c", code, ROOT / "src").strip() == str(tuple(map(int, version.split("."))))
+    told = run(python_of(version), "-c", code, ROOT / "src")
+    assert told.strip() == str(tuple(map(int, version.split("."))))
+
+
+@pytest.mark.parametrize("version", [*VERSIONS, "3.13"])
+def test_what_a_robot_needs_runs_on_every_supported_python(version):
+    """Files, strict JSON and names; answers and client where numpy and httpx are at hand, too.
+
+    `make pythons` makes environments that have them.
+    """
+    place = ROOT / ".venv" / f"python{version}" / "bin" / "python"
+    python = place if place.exists() else python_of(version)
+    told = run(python, ROOT / "tests" / "robot_side.py", PYTHONPATH=str(ROOT / "src"))
+    assert re.search(rf"^{re.escape(version)}\.\d+: files", told, re.MULTILINE)
 
 
 def test_supported_versions_are_those_that_are_tested():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shlex
 import signal
 import traceback
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from handful.apps.service._inputs import uploaded_cloud
 from handful.apps.service._jobs import Message, Uploads, problem, reply
 from handful.clouds import Box, PointCloud
 from handful.demos import load_gripper
-from handful.errors import HandfulError, OptionError
+from handful.errors import FileFormatError, HandfulError, OptionError
 from handful.learning import RunFolder
 from handful.nn import keep_freed_memory
 from handful.policy import (
@@ -64,7 +65,7 @@ class Inference:
         folder = RunFolder(Path(config.run))
         task = folder.task
         names = config.steps or task.names
-        self.predictors = {name: folder.predictor(task.step(name).name) for name in names}
+        self.predictors = {name: _predictor(folder, task.step(name).name, config) for name in names}
         if config.gripper:
             gripper = load_gripper(config.gripper)
             self.predictors = {
@@ -171,6 +172,18 @@ class Inference:
             if not (low < high).all():
                 raise OptionError("workspace: shares nothing with that of the service.")
         return replace(self._limits, workspace=Box(tuple(low.tolist()), tuple(high.tolist())))
+
+
+def _predictor(folder: RunFolder, step: str, config: ServiceConfig) -> Predictor:
+    """The model of a step; where it is missing, the message says what could be served, too."""
+    try:
+        return folder.predictor(step)
+    except FileFormatError as error:
+        trained = [name for name in folder.task.names if folder.model(name).is_dir()]
+        if config.steps or not trained:
+            raise
+        options = " ".join(f"--step {shlex.quote(name)}" for name in trained)
+        raise FileFormatError(f"{error}, or serve what there is: {options}") from error
 
 
 def state_of(tracked: Tracked) -> dict[str, Any]:
