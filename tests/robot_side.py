@@ -40,11 +40,13 @@ def check_files(folder):
     fields.done()
     for text, told in (
         ("[" * 5000, "nested too deeply"),
+        ("[" * 150 + "]" * 150, "nested too deeply"),
         ('{"a": 1, "a": 2}', "twice"),
         ('{"a": NaN}', "NaN"),
         ("{", "not valid JSON"),
     ):
         assert told in refused(parse_json, text, "it"), (text[:20], refused(parse_json, text, "it"))
+    assert parse_json(json.dumps(["[" * 200, [[]] * 200]), "it")[0] == "[" * 200
     assert "larger than" in refused(read_bytes, path, 5)
     assert "cannot be read" in refused(read_bytes, folder / "none", 5)
     append_line(folder / "log", "one")

@@ -22,11 +22,15 @@ MAX_JSON_BYTES = 64 * 2**20
 MAX_JSON_VALUES = 2_000_000
 """Of one file, or of one line of a file of lines: a list of as many lists takes 0.2 GB."""
 MAX_JSON_LINES = 1_000_000
+MAX_JSON_DEPTH = 100
+"""Lists and objects inside of each other. Python's own limit differs from version to version."""
 MAX_TEXT = 10_000
 """Characters of a text field: enough for a command or a description."""
 MAX_WHOLE = 2**63 - 1
 """Largest whole number of a field: what 64 bits hold."""
 
+_OTHER_THAN_BRACKETS = re.compile(r"[^\[\]{}]+")
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -74,6 +78,8 @@ def parse_json(text: str, address: str, nan_is_null: bool = False) -> Any:
     """
     if text.count("[") + text.count("{") + text.count(",") > MAX_JSON_VALUES:
         raise FileFormatError(f"{address}: holds more than {MAX_JSON_VALUES:,} values.")
+    if _is_deep(text) and _is_deep(_TEXT.sub("", text)):  # brackets in texts do not count
+        raise FileFormatError(f"{address}: nested too deeply.")
     constant = _null if nan_is_null else _no_constant
     try:
         value = json.loads(text, parse_constant=constant, object_pairs_hook=_unique_fields)
@@ -93,6 +99,18 @@ def parse_json(text: str, address: str, nan_is_null: bool = False) -> Any:
         raise FileFormatError(f"{address}: nested too deeply.") from error
     except ValueError as error:
         raise FileFormatError(f"{address}: {error}.") from error
+
+
+def _is_deep(text: str) -> bool:
+    """Whether more brackets are open at once than may be."""
+    if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
+        return False
+    depth = 0
+    for bracket in _OTHER_THAN_BRACKETS.sub("", text):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_JSON_DEPTH:
+            return True
+    return False
 
 
 def _read_text(path: Path) -> str:
