@@ -85,7 +85,7 @@ def _make(folder: Path) -> None:
     write_cloud(small_cloud(2, 200), folder / "scene.npz")
     depth = np.full((SIZE[1], SIZE[0]), 300, np.uint16)
     Image.fromarray(depth).save(folder / "depth.png")
-    np.save(folder / "depth.npy", depth.astype(np.float32) / 1000.0)
+    np.save(folder / "depth.npy", depth.astype(np.float32))
     Image.fromarray(np.full((SIZE[1], SIZE[0], 3), 99, np.uint8)).save(folder / "color.png")
     camera = {"fx": 20.0, "fy": 20.0, "cx": 11.5, "cy": 7.5, "width": SIZE[0], "height": SIZE[1],
               "distortion": [0.1, -0.05, 0.001, 0.0, 0.0], "depth_scale": 0.001,

@@ -23,6 +23,9 @@ from handful.recordings._sights import VOXEL, SeenStep, Sight, demonstration_fro
 MANIFEST = "recordings.json"
 FORMAT = "handful-rgbd"
 VERSION = 1
+MAX_RECORDINGS, MAX_STEPS, MAX_TARGETS = 10_000, 64, 1000
+MAX_VIEWS = 32
+"""Of the scene, or of what is held, in one step."""
 
 
 def import_rgbd(
@@ -52,12 +55,20 @@ def import_rgbd(
     check_version(fields, FORMAT, VERSION)
     description = fields.text("description", "")
     setup = read_setup(fields, manifest, voxel)
-    entries = fields.items("recordings")
+    entries = fields.items("recordings", MAX_RECORDINGS)
     fields.done()
-    demonstrations = []
+    recordings: dict[str, tuple[Fields, Path]] = {}
     for address, value in entries:
         recording, where, root = _entry(value, address, manifest.parent)
-        demonstrations.append(_read_recording(recording, where, root, setup, report))
+        opened = Fields(recording, where, DemoError)
+        name = opened.text("name")
+        if name in recordings:  # before any image is read: each takes time and memory
+            raise DemoError(f"{where}: the recording {name!r} is there twice: each has its name.")
+        recordings[name] = opened, root
+    demonstrations = [
+        _read_recording(name, opened, root, setup, report)
+        for name, (opened, root) in recordings.items()
+    ]
     with errors_at(manifest):
         return DemoSet(tuple(demonstrations), setup.gripper, description)
 
@@ -73,17 +84,17 @@ def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
 
 
 def _read_recording(
-    value: Any,
-    address: str,
+    name: str,
+    fields: Fields,
     root: Path,
     setup: RecordingSetup,
     report: Callable[[str], None] | None,
 ) -> Demonstration:
-    fields = Fields(value, address, DemoError)
-    name = fields.text("name")
+    address = fields.address
     if report is not None:
         report(name)
-    steps = [_read_step(step, where, root, setup) for where, step in fields.items("steps")]
+    entries = fields.items("steps", MAX_STEPS)
+    steps = [_read_step(step, where, root, setup) for where, step in entries]
     fields.done()
     with errors_at(address):
         return demonstration_from_sights(name, steps, setup.gripper, setup.options)
@@ -96,7 +107,9 @@ def _read_step(value: Any, address: str, root: Path, setup: RecordingSetup) -> S
         action = Action.named(fields.text("action"))
     scene = _read_sights(fields, "scene", root, setup)
     held = _read_sights(fields, "held", root, setup) if fields.has("held") else ()
-    targets = [setup.units.pose(pose, where) for where, pose in fields.items("targets")]
+    targets = [
+        setup.units.pose(pose, where) for where, pose in fields.items("targets", MAX_TARGETS)
+    ]
     fields.done()
     if not scene or not targets:
         missing = "targets" if scene else "scene"
@@ -116,7 +129,8 @@ def _read_step(value: Any, address: str, root: Path, setup: RecordingSetup) -> S
 
 
 def _read_sights(fields: Fields, name: str, root: Path, setup: RecordingSetup) -> tuple[Sight, ...]:
-    return tuple(_read_sight(value, where, root, setup) for where, value in fields.items(name))
+    entries = fields.items(name, MAX_VIEWS)
+    return tuple(_read_sight(value, where, root, setup) for where, value in entries)
 
 
 def _read_sight(value: Any, address: str, root: Path, setup: RecordingSetup) -> Sight:
