@@ -7,7 +7,7 @@ RUN := $(VENV)/bin
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup demo test test-fast fuzz kills pythons lint format wheel licences sbom audit clean
+.PHONY: help setup demo test test-fast fuzz kills road pythons lint format wheel licences sbom audit clean
 
 help: ## what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ fuzz: $(STAMP) ## spoil everything that is read, for MINUTES minutes (30)
 KILLS ?= 300
 kills: $(STAMP) ## kill saving, training, benchmarks and reports KILLS times (300)
 	PYTHONPATH=tests $(RUN)/python -m kills --kills $(KILLS)
+
+road: $(STAMP) ## the road of a new user (docs/road.md) with ten recordings, timed
+	HANDFUL_ROAD=1 $(RUN)/pytest -q -s tests/integration/test_new_user_road.py
 
 pythons: $(STAMP) ## run what a robot needs on every Python from 3.10 to 3.13 that is at hand
 	bash scripts/pythons $(VENV)
