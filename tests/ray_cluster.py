@@ -1,23 +1,32 @@
 """A Ray cluster of two nodes on this machine, with a core each."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+TRIES = 5
 
 
 @contextmanager
 def two_nodes() -> Iterator[str]:
-    """The cluster's address. On a busy machine its parts take a minute and more to find each other.
-
-    The wait is read when Ray is loaded, here and in the processes that it starts.
-    """
-    os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
+    """The cluster's address."""
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 1, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = Cluster()
     try:
-        cluster.add_node(num_cpus=1)
+        _add(cluster, num_cpus=1, include_dashboard=False)
+        _add(cluster, num_cpus=1)
         yield cluster.address
     finally:
         cluster.shutdown()
+
+
+def _add(cluster: Any, **node: Any) -> None:
+    """Add a node; Ray gives it 30 s by the clock to come up, which a busy machine may exceed."""
+    for attempt in range(TRIES):
+        try:
+            cluster.add_node(**node)
+            return
+        except Exception as error:
+            if "timed out during startup" not in str(error) or attempt == TRIES - 1:
+                raise

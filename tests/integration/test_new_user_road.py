@@ -1,8 +1,8 @@
 """The road of a new user, as docs/road.md has it: from ten RGB-D recordings to an asked service.
 
-Every command is typed as it stands there, but for fewer optimiser steps and another port. `make road`
-runs all of it with ten recordings, and prints the times; `make test` takes two recordings and leaves
-out the evaluation, whose four trainings take a minute of the processor.
+Every command is typed as it stands there, but for fewer optimiser steps and another port.
+`make road` runs all of it with ten recordings, and prints the times; `make test` takes two
+recordings and leaves out the evaluation, whose four trainings take a minute of the processor.
 """
 
 import json
