@@ -33,7 +33,6 @@ from handful.sim import collect_demos, task_named
 from samples import small_demos, thin_sample
 from small_training import COARSE, THIN, small_recipe
 
-
 RESUMED = 8
 """Runs of a work that goes on where it was killed; the last one is not killed."""
 

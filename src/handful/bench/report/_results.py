@@ -130,9 +130,9 @@ def read_runs(folder: Path) -> list[RunResults]:
     below = _inside(folder) if folder.is_dir() else []
     runs = [read_run(one) for one in below if was_benchmarked(one)]
     if not runs:
+        there = "holds no results" if Path(folder).is_dir() else "there is no such folder"
         raise BenchError(
-            f"{folder}: holds no results; run the benchmark first: handful bench TASK --run "
-            f"{folder}"
+            f"{folder}: {there}; run the benchmark first: handful bench TASK --run {folder}"
         )
     return runs
 
