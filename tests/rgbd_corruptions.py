@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,9 @@ import numpy as np
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
+from handful.checks import check_demos
+from handful.errors import HandfulError
+from handful.recordings import import_rgbd, write_rgbd_example
 from handful.recordings.rgbd import MANIFEST
 
 
@@ -199,3 +204,33 @@ CORRUPTIONS = [
     Corruption("views of what is held without the arm's pose", _no_arm_poses, "import",
                "has no 'T_robot_gripper': what is held is cut out around the gripper"),
 ]  # fmt: skip
+
+
+def what_is_told(folder: Path) -> tuple[str, str]:
+    """Which command says something, and what; nothing for recordings without a mistake."""
+    try:
+        demos = import_rgbd(folder)
+    except HandfulError as error:
+        return "import", str(error)
+    report = check_demos(demos)
+    if not report.wrong:
+        return "", ""
+    return "check", report.advice or str(report.problems[0])
+
+
+def main() -> None:
+    """Make every mistake in two recordings, and print what is told of each, as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        right = write_rgbd_example(Path(folder) / "right", 2)
+        told = {"": what_is_told(right)}
+        for corruption in CORRUPTIONS:
+            spoiled = Path(folder) / "spoiled"
+            shutil.copytree(right, spoiled)
+            corruption.spoil(spoiled)
+            told[corruption.name] = what_is_told(spoiled)
+            shutil.rmtree(spoiled)
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
