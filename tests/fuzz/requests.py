@@ -145,7 +145,7 @@ def _calls(folder: Path) -> list[tuple[str, str, dict[str, Any]]]:
     cameras = _upload(folder, "cameras.json")[1]
     images = [("scene_depth", _upload(folder, "depth.png", "depth.npy")),
               ("scene_color", _upload(folder, "color.png"))]  # fmt: skip
-    arrays = [("scene_depth", _upload(folder, "depth.npy"))]
+    arrays = [("scene_depth", _upload(folder, "depth.npy")), images[1]]
     plain = {"scene_cameras": cameras, "n": b"1"}
     poses = {"poses": _upload(folder, "poses.json")[1]}
     kind = _json(folder, "type.json").get("content-type")
