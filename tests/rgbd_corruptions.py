@@ -219,9 +219,9 @@ def what_is_told(folder: Path) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Make every mistake in two recordings, and print what is told of each, as JSON."""
+    """Make every mistake in three recordings, and print what is told of each, as JSON."""
     with tempfile.TemporaryDirectory() as folder:
-        right = write_rgbd_example(Path(folder) / "right", 2)
+        right = write_rgbd_example(Path(folder) / "right", 3)
         told = {"": what_is_told(right)}
         for corruption in CORRUPTIONS:
             spoiled = Path(folder) / "spoiled"
