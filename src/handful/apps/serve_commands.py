@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +16,10 @@ from handful.apps._limits import (
     Table,
     Workspace,
 )
+from handful.apps._listening import TOKEN_VARIABLE, read_token
 from handful.errors import OptionError
 
 console = Console(emoji=False)
-
-TOKEN_VARIABLE = "HANDFUL_TOKEN"
 
 
 def register(app: typer.Typer) -> None:
@@ -90,7 +88,7 @@ def serve(
         gripper=gripper,
         host=host,
         port=port,
-        token=_token(token_file),
+        token=read_token(token_file),
         hosts=tuple(allow_host or ()),
         workers=workers,
         queue=queue,
@@ -110,12 +108,3 @@ def serve(
 def _tell(address: str) -> None:
     console.print(escape(f"Serving at {address} (Ctrl-C stops). Try: curl {address}/v1/tasks"),
                   soft_wrap=True)  # fmt: skip
-
-
-def _token(file: Path | None) -> str:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip()
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"{file}: cannot be read as a token: {error}.") from error

@@ -9,6 +9,7 @@ from ._fields import palette_of_field as palette_of_field
 from ._fields import picture_of_field as picture_of_field
 from ._hand import hand_mesh as hand_mesh
 from ._hand import held_width as held_width
+from ._html import page_of_scene as page_of_scene
 from ._inference import picture_of_inference as picture_of_inference
 from ._palette import FieldPalette as FieldPalette
 from ._poses import picture_of_poses as picture_of_poses

@@ -1,0 +1,110 @@
+"""The panel of the room Teach: its fields and buttons, and what they say."""
+
+from __future__ import annotations
+
+import viser
+
+from handful.apps.studio._state import Selection, State
+from handful.demos import HANDS, Action
+
+NEW = "a new demonstration"
+OWN_HAND = "(its own)"
+NOTHING = "(nothing is open)"
+
+
+class TeachPanel:
+    """Fields and buttons.
+
+    Args:
+        gui: Of the pages.
+        local: Whether paths of this computer may be opened.
+    """
+
+    def __init__(self, gui: viser.GuiApi, local: bool) -> None:
+        self.folder = gui.add_folder("Teach")
+        with self.folder:
+            self.upload = gui.add_upload_button("Open a cloud...", icon=viser.Icon.UPLOAD)
+            self.path = gui.add_text(
+                "Path", "", visible=local, hint="PLY, PCD, NPZ, a demonstration set, or RGB-D."
+            )
+            self.open = gui.add_button("Open the path", visible=local, icon=viser.Icon.FOLDER_OPEN)
+            self.showing = gui.add_dropdown("Showing", (NOTHING,), NOTHING)
+            self.target = gui.add_slider("Pose", 1, 2, 1, 1, visible=False)
+            with gui.add_folder("Gripper"):
+                self.hand = gui.add_dropdown("Hand", (OWN_HAND, *HANDS), OWN_HAND)
+                self.width = gui.add_slider("Width / mm", 0.0, 80.0, 0.5, 80.0)
+                self.close_fingers = gui.add_button("Close on what is between")
+                self.click = gui.add_button("Put it where I click", icon=viser.Icon.POINTER)
+                self.snap = gui.add_button("Snap to the surface", icon=viser.Icon.MAGNET)
+                self.where = gui.add_markdown("")
+            self.checks = gui.add_markdown("")
+            self.step_folder = gui.add_folder("This step")
+            with self.step_folder:
+                self.step = gui.add_text("Name", next(iter(Action)).value)
+                self.action = gui.add_dropdown(
+                    "Gripper here", tuple(one.value for one in Action), next(iter(Action)).value
+                )
+                self.demo = gui.add_dropdown("Belongs to", (NEW,), NEW)
+                self.upload_held = gui.add_upload_button("What is held...")
+                self.add = gui.add_button("Add this step", icon=viser.Icon.PLUS, color="green")
+            self.taught_folder = gui.add_folder("Taught")
+            with self.taught_folder:
+                self.next_step = gui.add_button("Next step from here")
+                self.another_pose = gui.add_button("Another right pose")
+                self.remove_pose = gui.add_button("Remove this pose")
+            self.remove = gui.add_button("Remove", icon=viser.Icon.TRASH)
+
+    @property
+    def chosen_demo(self) -> str:
+        """The demonstration that a new step belongs to; empty for a new one."""
+        return "" if self.demo.value == NEW else str(self.demo.value)
+
+    def follow(self, demo: str, holding: bool) -> None:
+        """Propose the step after one of a demonstration."""
+        self.demo.options = (NEW, demo)
+        self.demo.value = demo
+        action = next(one for one in Action if one.holding == holding)
+        self.action.value = self.step.value = action.value
+
+    def chosen(self, state: State) -> Selection | None:
+        """What the list says is to be shown."""
+        for one in state.selections():
+            if one.label == self.showing.value:
+                if not one.is_step:
+                    return one
+                target = int(self.target.value) - 1 if self.target.visible else 0
+                return state.nearest(Selection(demo=one.demo, step=one.step, target=target))
+        return None
+
+    def refresh(self, state: State, chosen: Selection, action: Action) -> None:
+        """Say what there is."""
+        document = state.document
+        labels = tuple(one.label for one in state.selections()) or (NOTHING,)
+        _set_options(self.showing, labels, chosen.label if chosen != Selection() else NOTHING)
+        is_step, is_scene = chosen.is_step, bool(chosen.scene)
+        poses = len(document.step(chosen.demo, chosen.step).targets) if is_step else 1
+        self.target.visible = poses > 1
+        if poses > 1:
+            self.target.max = poses
+            self.target.value = chosen.target + 1
+        names = (NEW, *(one.name for one in document.demonstrations))
+        _set_options(self.demo, names, self.demo.value if self.demo.value in names else NEW)
+        self.hand.value = document.gripper.name if document.gripper.name in HANDS else OWN_HAND
+        opening = round(1000.0 * document.gripper.opening, 1)
+        if self.width.max != opening:
+            self.width.max = opening
+            self.width.value = opening
+        self.step_folder.visible = is_scene
+        self.taught_folder.visible = is_step
+        self.remove_pose.visible = poses > 1
+        self.upload_held.visible = action.holding
+        self.remove.visible = is_step or is_scene
+        self.remove.label = "Take this step back" if is_step else "Close this scene"
+
+
+def _set_options(field: viser.GuiDropdownHandle[str], options: tuple[str, ...], value: str) -> None:
+    """Other options and value, sent only where they differ."""
+    if tuple(field.options) != options:
+        field.options = options
+    if field.value != value:
+        field.value = value
