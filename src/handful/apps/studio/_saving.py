@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import viser
+from PIL import Image
 
 from handful._files import atomic_write_bytes, make_folder
 from handful.apps.studio._stage import Contents
@@ -48,7 +49,7 @@ def save_page(
     return _kept(page.encode(), folder, f"{room.lower()}.html", client)
 
 
-def picture(contents: Contents, client: viser.ClientHandle | None = None):  # type: ignore[no-untyped-def]
+def picture(contents: Contents, client: viser.ClientHandle | None = None) -> Image.Image:
     """What is shown, drawn by our own renderer."""
     _check(contents)
     return draw_picture(list(contents.clouds), list(contents.meshes), _camera(contents, client))

@@ -29,11 +29,22 @@ MOST_KEPT = 12
 """Clouds of which trees and levels of detail are kept."""
 
 
+class Panel(Protocol):
+    """Fields and buttons of a room."""
+
+    folder: viser.GuiFolderHandle
+
+
 class Room(Protocol):
     """One of the four parts of a studio."""
 
     name: str
     stage: Stage
+
+    @property
+    def panel(self) -> Panel:
+        """Its fields and buttons."""
+        ...
 
     def open(self) -> None:
         """Show the room, which may have been closed while something changed."""
@@ -177,6 +188,5 @@ class Session:
         """Let a page look at what is shown."""
         center, radius = self.frame_of_view
         away = np.array([0.9, -1.35, 1.05])
+        client.camera.position = center + 0.95 * radius * away  # moves `look_at` along
         client.camera.look_at = center
-        client.camera.position = center + 1.45 * radius * away
-        client.camera.near = 0.005

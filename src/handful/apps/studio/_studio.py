@@ -14,9 +14,13 @@ from handful.apps._listening import bound, web_address
 from handful.apps.studio._config import StudioConfig, check_studio
 from handful.apps.studio._folder import StudioFolder
 from handful.apps.studio._guard import PageGuard
+from handful.apps.studio._look import LookRoom
+from handful.apps.studio._models import Models
 from handful.apps.studio._saving import save_page, save_picture
 from handful.apps.studio._session import Room, Session
 from handful.apps.studio._teach import TeachRoom
+from handful.apps.studio._train import TrainRoom
+from handful.apps.studio._try import TryRoom
 from handful.apps.studio._viser import client_folder, start_viser
 from handful.demos import gripper_named, load_gripper
 
@@ -69,7 +73,7 @@ class Studio:
 
     def _build(self) -> None:
         session, gui = self.session, self._server.gui
-        self._buttons = gui.add_button_group("Room", self._room_names())
+        self._buttons = gui.add_button_group("Room", ("Teach", "Train", "Look", "Try"))
         self._title = gui.add_markdown("")
         said = gui.add_markdown("Drag with the left mouse button to turn, right to move the view.")
         session.say_in(said)
@@ -89,11 +93,11 @@ class Studio:
         session.clicked(self._center, lambda client: session.aim(client) if client else None)
         self._open: Room | None = None
 
-    def _room_names(self) -> tuple[str, ...]:
-        return ("Teach",)
-
     def _make_rooms(self) -> list[Room]:
-        return [TeachRoom(self.session)]
+        models = Models(self._folder, self.session.config.runs)
+        self.teach, self.train = TeachRoom(self.session), TrainRoom(self.session)
+        self.look, self.attempt = LookRoom(self.session, models), TryRoom(self.session, models)
+        return [self.teach, self.train, self.look, self.attempt]
 
     def _connected(self, client: viser.ClientHandle) -> None:
         self.session.aim(client)
@@ -107,7 +111,7 @@ class Studio:
             if room is self._open and not here:
                 room.close()
             room.stage.show(here)
-            room.panel.folder.visible = here  # type: ignore[attr-defined]
+            room.panel.folder.visible = here
         self._open = next(room for room in self.rooms if room.name == name)
         self._title.content = f"## {name}"
         self._open.open()
@@ -142,6 +146,7 @@ class Studio:
 
     def close(self) -> None:
         """Finish what was begun, and stop."""
+        self.train.end()
         for room in self.rooms:
             self.session.desk.do(room.close)
         self.session.desk.close()

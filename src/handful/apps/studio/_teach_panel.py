@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import viser
 
+from handful.apps.studio._scenes import NOTHING, set_options
 from handful.apps.studio._state import Selection, State
 from handful.demos import HANDS, Action
 
 NEW = "a new demonstration"
 OWN_HAND = "(its own)"
-NOTHING = "(nothing is open)"
 
 
 class TeachPanel:
@@ -80,7 +80,7 @@ class TeachPanel:
         """Say what there is."""
         document = state.document
         labels = tuple(one.label for one in state.selections()) or (NOTHING,)
-        _set_options(self.showing, labels, chosen.label if chosen != Selection() else NOTHING)
+        set_options(self.showing, labels, chosen.label if chosen != Selection() else NOTHING)
         is_step, is_scene = chosen.is_step, bool(chosen.scene)
         poses = len(document.step(chosen.demo, chosen.step).targets) if is_step else 1
         self.target.visible = poses > 1
@@ -88,7 +88,7 @@ class TeachPanel:
             self.target.max = poses
             self.target.value = chosen.target + 1
         names = (NEW, *(one.name for one in document.demonstrations))
-        _set_options(self.demo, names, self.demo.value if self.demo.value in names else NEW)
+        set_options(self.demo, names, self.demo.value if self.demo.value in names else NEW)
         self.hand.value = document.gripper.name if document.gripper.name in HANDS else OWN_HAND
         opening = round(1000.0 * document.gripper.opening, 1)
         if self.width.max != opening:
@@ -100,11 +100,3 @@ class TeachPanel:
         self.upload_held.visible = action.holding
         self.remove.visible = is_step or is_scene
         self.remove.label = "Take this step back" if is_step else "Close this scene"
-
-
-def _set_options(field: viser.GuiDropdownHandle[str], options: tuple[str, ...], value: str) -> None:
-    """Other options and value, sent only where they differ."""
-    if tuple(field.options) != options:
-        field.options = options
-    if field.value != value:
-        field.value = value
