@@ -16,6 +16,8 @@ FEWEST = 8
 """Points that tell a normal; where fewer are within the radius, the nearest so many."""
 RAY_RADIUS = 0.004
 """Metres from a ray in which it hits a point: the distance between points of a usual cloud."""
+LEAST_ACROSS = 0.3
+"""Sine of the angle between approach and normal from which on a surface has a direction across."""
 DEPTH = 0.01
 """Metres that the contact point goes below a surface: fingers must reach around a thing."""
 
@@ -82,25 +84,35 @@ def snapped(
     surface: ScenePoints,
     place: Float[np.ndarray, "3"] | None = None,
     depth: float = DEPTH,
+    across: bool = False,
 ) -> Float[np.ndarray, "4 4"]:
-    """The pose brought onto a surface: it approaches against the normal there.
+    """The pose brought onto a surface.
 
-    The fingers keep the direction in which they open as far as the new approach allows.
+    It approaches against the normal there, and the fingers keep the direction in which they open
+    as far as the new approach allows. With `across` the approach stays, and the fingers open
+    across the surface as far as it allows: they go to both sides of a wall or a rim.
 
     Args:
         T_scene_gripper: The pose before.
         gripper: Whose contact frame goes there.
         surface: The scene.
         place: Where; the scene point nearest to the contact point if not given.
-        depth: Metres below the surface for the contact point.
+        depth: Metres beyond the surface, along the approach, for the contact point.
+        across: Open across the surface instead of approaching it.
     """
     T_scene_contact = T_scene_gripper @ gripper.T_gripper_contact
     spot = surface.nearest(T_scene_contact[:3, 3]) if place is None else place
     # The hand comes from outside: from where it is now, behind its contact point.
     normal = surface.normal(spot, spot - T_scene_contact[:3, 2])
+    approach, opening = -normal, T_scene_contact[:3, 0]
+    if across:
+        approach = T_scene_contact[:3, 2]
+        wall = normal - (normal @ approach) * approach
+        if np.linalg.norm(wall) > LEAST_ACROSS:
+            opening = wall if wall @ opening >= 0.0 else -wall
     T = np.eye(4)
-    T[:3, :3] = _frame(-normal, T_scene_contact[:3, 0])
-    T[:3, 3] = spot - depth * normal
+    T[:3, :3] = _frame(approach, opening)
+    T[:3, 3] = spot + depth * approach
     return T @ np.linalg.inv(gripper.T_gripper_contact)
 
 

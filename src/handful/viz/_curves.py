@@ -69,10 +69,10 @@ def picture_of_curves(
         faint = tuple(round(255 - 0.3 * (255 - part)) for part in strong)
         for line, color, wide in ((values, faint, 1), (smoothed(values), strong, 2)):
             x = _LEFT + (np.arange(len(line)) + 1) / max(steps, 1) * width
-            y = _TOP + (1.0 - (line - low) / (high - low)).clip(0.0, 1.0) * height
-            shown = np.isfinite(y)
+            down = _TOP + (1.0 - (line - low) / (high - low)).clip(0.0, 1.0) * height
+            shown = np.isfinite(down)
             if shown.sum() > 1:
-                points = list(zip(x[shown].tolist(), y[shown].tolist(), strict=True))
+                points = list(zip(x[shown].tolist(), down[shown].tolist(), strict=True))
                 draw.line(points, fill=color, width=wide)
         draw.text((_LEFT + 8 + 130 * number, _TOP - 16), curve.name, fill=strong)
     if title:

@@ -37,6 +37,8 @@ HEAT = "energy around the best pose"
 LAYERS = (TYPE_0, TYPE_1, TYPE_2, TYPE_3, HEAT, RECORDED)
 ARROWS = 0.02
 """Metres between arrows."""
+GROUND = 0.006
+"""Metres above the lowest points of the box that belong to what the object stands on."""
 BEST = 4
 """Poses that are shown."""
 
@@ -234,9 +236,10 @@ class LookRoom:
         middle = (self._first @ gripper.T_gripper_contact)[:3, 3]
         half = self.panel.size.value / 2000.0
         near = (np.abs(self._scene.points - middle) <= half).all(axis=1)
-        low = float(np.percentile(self._scene.points[near][:, 2], 1.0)) if near.any() else -np.inf
+        heights = self._scene.points[near][:, 2]
+        ground = float(np.percentile(heights, 1.0)) if near.any() else -np.inf
         # What the object stands on stays: the lowest layer of the box.
-        near &= self._scene.points[:, 2] > low + 0.006
+        near &= self._scene.points[:, 2] > ground + GROUND
         if near.sum() < 10:
             raise OptionError("hardly anything is in the box: make it larger.")
         self._object, self._motion = near, np.eye(4)
@@ -245,8 +248,8 @@ class LookRoom:
         points = self._scene.points[near].astype(np.float64) - self._center[:3, 3]
         self.stage.remove("object")
         self.stage.gizmo("object", self._center, 1.3 * GIZMO, self._on_move)
-        corners = points.min(axis=0), points.max(axis=0)
-        box = box_mesh(*(tuple(one.tolist()) for one in corners), (0.95, 0.75, 0.2))
+        low, high = (tuple(one.tolist()) for one in (points.min(axis=0), points.max(axis=0)))
+        box = box_mesh(low, high, (0.95, 0.75, 0.2))
         self.stage.mesh("object/box", box.recolored(box.color, 0.12))
         self._look()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import viser
@@ -29,12 +29,14 @@ MOST_KEPT = 12
 """Clouds of which trees and levels of detail are kept."""
 
 
+@runtime_checkable
 class Panel(Protocol):
     """Fields and buttons of a room."""
 
     folder: viser.GuiFolderHandle
 
 
+@runtime_checkable
 class Room(Protocol):
     """One of the four parts of a studio."""
 

@@ -17,7 +17,7 @@ from handful.apps.studio._posing import first_pose, nudged
 from handful.apps.studio._session import Pose, Session
 from handful.apps.studio._stage import Stage
 from handful.apps.studio._state import Selection
-from handful.apps.studio._teach_panel import TeachPanel
+from handful.apps.studio._teach_panel import ACROSS, TeachPanel
 from handful.apps.studio._words import plain
 from handful.checks import PosedStep
 from handful.clouds import PointCloud
@@ -202,8 +202,12 @@ class TeachRoom:
     def _snap(self) -> None:
         scene, _ = self._clouds()
         if scene is not None:
-            points = self._session.prepared(scene).points
-            self._put(snapped(self.pose, self._document.gripper, points))
+            self._put(self._snapped(scene))
+
+    def _snapped(self, scene: PointCloud, spot: np.ndarray | None = None) -> Pose:
+        points = self._session.prepared(scene).points
+        across = self.panel.manner.value == ACROSS
+        return snapped(self.pose, self._document.gripper, points, spot, across=across)
 
     def _wait_for_click(self) -> None:
         """The next click on the scene puts the gripper there."""
@@ -226,7 +230,7 @@ class TeachRoom:
         spot = points.hit(origin, direction)
         if spot is None:
             raise OptionError("nothing of the scene is there: click on its points.")
-        self._put(snapped(self.pose, self._document.gripper, points, spot))
+        self._put(self._snapped(scene, spot))
         self._session.tell("The gripper is where you clicked.")
 
     def _close_fingers(self) -> None:

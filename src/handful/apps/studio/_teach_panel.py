@@ -10,6 +10,7 @@ from handful.demos import HANDS, Action
 
 NEW = "a new demonstration"
 OWN_HAND = "(its own)"
+ACROSS, ALONG = "opens across it", "approaches it"
 
 
 class TeachPanel:
@@ -34,6 +35,7 @@ class TeachPanel:
                 self.hand = gui.add_dropdown("Hand", (OWN_HAND, *HANDS), OWN_HAND)
                 self.width = gui.add_slider("Width / mm", 0.0, 80.0, 0.5, 80.0)
                 self.close_fingers = gui.add_button("Close on what is between")
+                self.manner = gui.add_dropdown("Snapping", (ACROSS, ALONG), ACROSS)
                 self.click = gui.add_button("Put it where I click", icon=viser.Icon.POINTER)
                 self.snap = gui.add_button("Snap to the surface", icon=viser.Icon.MAGNET)
                 self.where = gui.add_markdown("")

@@ -144,7 +144,7 @@ class TryRoom:
                     root,
                     Hand(self.stage, f"{root}/hand"),
                     Hand(self.stage, f"{root}/ghost"),
-                )  # fmt: skip
+                )
             )
         middle, radius = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
         if len(labels) > 1:
@@ -189,6 +189,11 @@ class TryRoom:
         self.panel.told.content = "\n\n".join(words)
         self._begun = time.monotonic()
         self._tick()
+
+    def _sure(self, side: _Side) -> list[AnsweredPose]:
+        """The poses that are sure enough, in their order."""
+        least = self.panel.confidence.value
+        return [one for one in side.answer.poses if one.confidence >= least]
 
     def _mark(self, side: _Side, sure: list[AnsweredPose]) -> None:
         """A ball at the contact point of each pose: green where it is feasible."""
