@@ -209,7 +209,6 @@ def test_clouds_go_one_write_after_the_manifest_forgot_them_and_strangers_stay(t
     left = set((tmp_path / "set").glob("*/*.ply")) & old
     assert left == {stranger}
     live.write(None)
-    live.write(None)
     assert list((tmp_path / "set").glob("*/*.ply")) == [stranger]
 
 

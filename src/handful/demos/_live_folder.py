@@ -121,6 +121,7 @@ class LiveDemoFolder:
         self._unused = known - used
 
     def _empty(self) -> None:
+        """Remove the manifest, and then all clouds that it named: there is no set to read."""
         known = {file for _, file in self._files.values()}
         self._files = {}
         manifest = self.path / MANIFEST
@@ -128,4 +129,5 @@ class LiveDemoFolder:
             manifest.unlink(missing_ok=True)
         except OSError as error:
             raise FileFormatError(f"{manifest}: cannot be removed: {error.strerror}.") from error
-        self._remove_unused(known)
+        self._unused |= known
+        self._remove_unused(set())
