@@ -219,7 +219,7 @@ def test_uploads_are_read_with_suspicion(tmp_path: Path):
     write_cloud(small_cloud(), tmp_path / "cup.ply")
     content = (tmp_path / "cup.ply").read_bytes()
     assert opened_upload(Document(HAND), "cup.ply", content, config).scenes[0].name == "cup"
-    for name, bad in [("cup.ply", b"x" * 50), ("cup.exe", content), ("cup.ply", b"x" * 100_001)]:
+    for name, bad in [("cup.ply", b"x" * 50), ("cup.pcd", content), ("cup.ply", b"x" * 100_001)]:
         with pytest.raises(HandfulError):
             opened_upload(Document(HAND), name, bad, config)
     write_cloud(small_cloud(count=1001), tmp_path / "large.ply")

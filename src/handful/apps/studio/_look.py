@@ -58,7 +58,6 @@ class LookRoom:
         self.stage = Stage(session.server.scene, "look")
         self.panel = LookPanel(session)
         self._hands = [Hand(self.stage, f"hand{number}") for number in range(BEST)]
-        self._expected = Hand(self.stage, "expected")
         self._scene: PointCloud | None = None
         self._palette: tuple[str, FieldPalette] | None = None
         self._object: np.ndarray | None = None
@@ -208,7 +207,6 @@ class LookRoom:
         """How far the best pose followed the object."""
         if best is None or self._object is None:
             self._first = best
-            self._expected.hide()
             self.panel.moved.content = ""
             return
         if self._first is None or np.allclose(self._motion, np.eye(4)):

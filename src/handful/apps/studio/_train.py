@@ -180,7 +180,10 @@ class TrainRoom:
                 report=report,
                 checkpoint_seconds=CHECKPOINTS,
             )
-            RunFolder(path).note_training(
+            run = RunFolder(path)
+            if any(run.checkpoint(name).exists() for name in names):
+                raise _Stopped  # Ctrl-C reached the processes themselves
+            run.note_training(
                 self._session.folder.demos_path, len(demos), "handful studio", {"seed": 0}
             )
             told = f"Trained: {', '.join(names)}. Go on to the rooms Look and Try."

@@ -76,12 +76,10 @@ class TryRoom:
         labels = self._models.labels()
         self.panel.offer(labels)
         self.episodes.offer()
-        if self._sides:
-            self._tick()
-        elif self.panel.scene.chosen.label and labels:
-            self._find()
-        elif not labels:
+        if not labels:
             self.panel.told.content = "There is no trained model yet: go to the room Train."
+        elif self._session.state.selections():
+            self._find()
 
     def close(self) -> None:
         """Stop the ghost."""
