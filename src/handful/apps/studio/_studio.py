@@ -60,7 +60,7 @@ class Studio:
         self._server.scene.set_up_direction("+z")
         self._server.gui.configure_theme(
             control_layout="fixed",
-            control_width="medium",
+            control_width="large",
             show_logo=False,
             show_share_button=False,
             brand_color=(36, 92, 178),
@@ -113,7 +113,7 @@ class Studio:
             room.stage.show(here)
             room.panel.folder.visible = here
         self._open = next(room for room in self.rooms if room.name == name)
-        self._title.content = f"## {name}"
+        self._title.content = f"### {name}"
         self._open.open()
 
     def _undo(self, which: str) -> None:

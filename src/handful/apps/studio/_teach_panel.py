@@ -25,20 +25,15 @@ class TeachPanel:
         self.folder = gui.add_folder("Teach")
         with self.folder:
             self.upload = gui.add_upload_button("Open a cloud...", icon=viser.Icon.UPLOAD)
-            self.path = gui.add_text(
-                "Path", "", visible=local, hint="PLY, PCD, NPZ, a demonstration set, or RGB-D."
-            )
-            self.open = gui.add_button("Open the path", visible=local, icon=viser.Icon.FOLDER_OPEN)
+            with gui.add_folder("From this computer", expand_by_default=False, visible=local):
+                self.path = gui.add_text(
+                    "Path", "", hint="PLY, PCD, NPZ, a demonstration set, or RGB-D recordings."
+                )
+                self.open = gui.add_button("Open the path", icon=viser.Icon.FOLDER_OPEN)
             self.showing = gui.add_dropdown("Showing", (NOTHING,), NOTHING)
             self.target = gui.add_slider("Pose", 1, 2, 1, 1, visible=False)
-            with gui.add_folder("Gripper"):
-                self.hand = gui.add_dropdown("Hand", (OWN_HAND, *HANDS), OWN_HAND)
-                self.width = gui.add_slider("Width / mm", 0.0, 80.0, 0.5, 80.0)
-                self.close_fingers = gui.add_button("Close on what is between")
-                self.manner = gui.add_dropdown("Snapping", (ACROSS, ALONG), ACROSS)
-                self.click = gui.add_button("Put it where I click", icon=viser.Icon.POINTER)
-                self.snap = gui.add_button("Snap to the surface", icon=viser.Icon.MAGNET)
-                self.where = gui.add_markdown("")
+            self.click = gui.add_button("Put it where I click", icon=viser.Icon.POINTER)
+            self.where = gui.add_markdown("")
             self.checks = gui.add_markdown("")
             self.step_folder = gui.add_folder("This step")
             with self.step_folder:
@@ -54,6 +49,12 @@ class TeachPanel:
                 self.next_step = gui.add_button("Next step from here")
                 self.another_pose = gui.add_button("Another right pose")
                 self.remove_pose = gui.add_button("Remove this pose")
+            with gui.add_folder("Gripper"):
+                self.snap = gui.add_button("Snap to the surface", icon=viser.Icon.MAGNET)
+                self.manner = gui.add_dropdown("Snapping", (ACROSS, ALONG), ACROSS)
+                self.width = gui.add_slider("Width / mm", 0.0, 80.0, 0.5, 80.0)
+                self.close_fingers = gui.add_button("Close on what is between")
+                self.hand = gui.add_dropdown("Hand", (OWN_HAND, *HANDS), OWN_HAND)
             self.remove = gui.add_button("Remove", icon=viser.Icon.TRASH)
 
     @property
