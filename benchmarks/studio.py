@@ -31,7 +31,7 @@ from handful.demos import Action, gripper_named
 from studio_page import browser, gizmo_tip, pixel_of, view_of
 
 HAND = gripper_named("simulated")
-SIZE = (760, 420)
+SIZE = (900, 420)
 
 
 def scene(points: int, seed: int = 0) -> PointCloud:

@@ -81,7 +81,7 @@ def browser() -> Iterator[object]:
             chromium.close()
 
 
-def opened(chromium: object, url: str, size: tuple[int, int] = (760, 420)) -> object:
+def opened(chromium: object, url: str, size: tuple[int, int] = (900, 420)) -> object:
     """The studio's page, when its panel is there."""
     page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(PATIENCE)

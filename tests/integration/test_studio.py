@@ -13,7 +13,7 @@ from samples import thin_sample
 from service_process import small_run
 from studio_page import browser, gizmo_tip, need_browser, opened, pixel_of, studio, until, view_of
 
-SIZE = (760, 420)
+SIZE = (900, 420)
 
 
 def drag(page: object, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -60,6 +60,8 @@ def test_a_pose_is_dragged_saved_and_there_again(tmp_path: Path):
         assert 0.005 < along < 0.1
         words = page.get_by_text("Contact point").inner_text()
         assert words != shown
+        page.wait_for_timeout(2000)
+        moved = load_demos(tmp_path / "set")[0].step(step.name).targets[0]
         page.get_by_role("button", name="Undo").click()
         until(lambda: _pose(tmp_path, step.name, target))
         page.get_by_role("button", name="Redo").click()

@@ -105,6 +105,22 @@ def test_undo_and_redo_go_through_every_state_and_each_is_saved():
     assert state.redoable == ""
 
 
+def test_the_parts_of_one_drag_are_undone_together():
+    state = State(document().taught("cup", "take", PICK, pose_at(0, 0, 0.2)), lambda _: None)
+    first = state.document
+    for drag, x in [("a", 0.1), ("a", 0.2), ("b", 0.3), ("b", 0.4)]:
+        new = state.document.with_pose("demo_cup", "take", 0, pose_at(x, 0, 0.2))
+        state.change("moved", new, drag)
+    state.undo()
+    assert state.document.step("demo_cup", "take").targets[0, 0, 3] == 0.2
+    state.undo()
+    assert state.document is first
+    state.redo()
+    state.change("moved", first, "b")
+    state.undo()
+    assert state.document.step("demo_cup", "take").targets[0, 0, 3] == 0.2
+
+
 def test_a_change_that_cannot_be_saved_did_not_happen():
     def full(_: Document) -> None:
         raise FileFormatError("the disk is full.")

@@ -58,7 +58,7 @@ def _cloud(cloud: PointCloud, middle: Float[np.ndarray, "3"]) -> dict[str, Any]:
     return {
         "count": len(cloud),
         "size": float(np.clip(np.median(gap), 5e-4, 0.02)),
-        "place": _text((cloud.points.astype(np.float64) - middle).astype("<f4")),
+        "xyz": _text((cloud.points.astype(np.float64) - middle).astype("<f4")),
         "color": _text((colors * 255.0).round().astype(np.uint8)),
     }
 
@@ -69,7 +69,7 @@ def _mesh(mesh: ColoredMesh, middle: Float[np.ndarray, "3"]) -> dict[str, Any]:
     return {
         "count": 3 * len(triangles),
         "color": [*mesh.color, mesh.opacity],
-        "place": _text((triangles.reshape(-1, 3) - middle).astype("<f4")),
+        "xyz": _text((triangles.reshape(-1, 3) - middle).astype("<f4")),
         "normal": _text(normals.astype("<f4")),
     }
 

@@ -130,15 +130,22 @@ class Session:
 
     # --- state -----------------------------------------------------------------------------
 
-    def change(self, what: str, document: Document, selection: Selection | None = None) -> None:
+    def change(
+        self,
+        what: str,
+        document: Document,
+        selection: Selection | None = None,
+        part_of: str = "",
+    ) -> None:
         """Change what is taught; it is on the disk when this returns.
 
         Args:
             what: The change in words.
             document: What is taught from now on.
             selection: What to look at from now on; what is looked at now if not given.
+            part_of: As for `State.change`.
         """
-        self.state.change(what, document)
+        self.state.change(what, document, part_of)
         self.selection = self.state.nearest(selection or self.selection)
         self.changed()
         self.tell(f"Saved: {what}.")

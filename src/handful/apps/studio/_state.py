@@ -51,6 +51,7 @@ class State:
         self._document = document
         self._past: list[tuple[str, Document]] = []
         self._future: list[tuple[str, Document]] = []
+        self._part_of = ""
 
     @property
     def document(self) -> Document:
@@ -67,19 +68,23 @@ class State:
         """What the next redo does again."""
         return self._future[-1][0] if self._future else ""
 
-    def change(self, what: str, document: Document) -> None:
+    def change(self, what: str, document: Document, part_of: str = "") -> None:
         """Go on with another document, once it is on the disk.
 
         Args:
             what: The change in words.
             document: The new one.
+            part_of: Names something longer, a drag of the mouse for example: changes of one name
+                that follow each other are undone together.
 
         Raises:
             FileFormatError: It cannot be written; the document is still the old one.
         """
         self._save(document)
-        self._past.append((what, self._document))
-        del self._past[:-MOST_UNDONE]
+        if not (part_of and part_of == self._part_of and self._past):
+            self._past.append((what, self._document))
+            del self._past[:-MOST_UNDONE]
+        self._part_of = part_of
         self._future.clear()
         self._document = document
 
@@ -96,6 +101,7 @@ class State:
             return ""
         what, document = source[-1]
         self._save(document)
+        self._part_of = ""
         source.pop()
         other.append((what, self._document))
         self._document = document

@@ -47,6 +47,7 @@ class TeachRoom:
         self._shown: tuple[object, ...] = ()
         self._posed: PosedStep | None = None
         self.pose: Pose = np.eye(4)
+        self._drag = 0
         self._connect()
         session.on_change.append(self.refresh)
 
@@ -84,8 +85,10 @@ class TeachRoom:
         self._session.desk.at_once("commit")
 
     def key(self, name: str, shift: bool, alt: bool) -> None:
-        """Nudge, or snap."""
-        if name == "snap":
+        """Nudge, or snap; or the mouse was let go."""
+        if name == "release":  # the gizmo's last place may come later than this
+            self._session.desk.later("release", 2.0 * QUIET, self._released)
+        elif name == "snap":
             self._snap()
         elif self._posed is not None:
             self._put(nudged(self.pose, self._document.gripper, name, shift, alt))
@@ -177,8 +180,14 @@ class TeachRoom:
         self._look(thorough=False)
         self._session.desk.later("commit", QUIET, self._commit)
 
+    def _released(self) -> None:
+        """What is dragged from now on is undone by itself."""
+        self._session.desk.at_once("commit")
+        self._drag += 1
+
     def _put(self, pose: Pose) -> None:
         """Move the gripper, other than by the gizmo."""
+        self._released()
         self._hand.place(pose)
         self._dragged(pose)
 
@@ -191,6 +200,7 @@ class TeachRoom:
                 self._session.change(
                     f"{chosen.label} moved",
                     self._document.with_pose(chosen.demo, chosen.step, chosen.target, self.pose),
+                    part_of=f"drag {self._drag} of {chosen}",
                 )
         elif chosen.scene:
             self._drafts[chosen.scene] = self.pose.copy()

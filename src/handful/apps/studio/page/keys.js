@@ -6,6 +6,10 @@
     fetch(`./studio/key?name=${name}&shift=${+event.shiftKey}&alt=${+event.altKey}`, {
       headers: { "X-Handful-Studio": "1" },
     }).catch(() => {});
+  // The mouse was let go over the scene: a drag of the gripper is over.
+  window.addEventListener("pointerup", (event) => {
+    if (event.target && event.target.tagName === "CANVAS") send("release", event);
+  }, { capture: true });
   window.addEventListener(
     "keydown",
     (event) => {
