@@ -144,4 +144,4 @@ def test_a_wrong_token_is_refused_and_the_right_one_opens_the_page(tmp_path: Pat
             page.get_by_text("Contact point").wait_for()
             assert token not in page.url
             page.get_by_role("button", name="Look", exact=True).click()
-            page.get_by_text("query points, weights").wait_for()
+            page.get_by_text("1 query point, weight").wait_for()

@@ -151,7 +151,8 @@ class LookRoom:
             if arrows:
                 self.stage.mesh("queries/arrows", joined(arrows))
             weights = ", ".join(f"{float(one):.2f}" for one in queries.weights)
-            told = f"{len(queries)} query points, weights {weights}."
+            plural = "" if len(queries) == 1 else "s"
+            told = f"{len(queries)} query point{plural}, weight{plural} {weights}."
         else:
             self.stage.remove("queries")
             told = ""
