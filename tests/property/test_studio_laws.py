@@ -160,7 +160,7 @@ def test_a_page_of_a_scene_holds_everything_and_calls_nobody():
 @pytest.mark.parametrize("values", [[], [1.0], [np.nan, np.inf], [3.0, np.nan, 1.0], [2.0] * 50])
 def test_curves_are_drawn_whatever_was_measured(values: list[float]):
     image = picture_of_curves([Curve("loss", values, (0.0, 0.0, 1.0))], 50)
-    assert image.size == (560, 240)
+    assert image.size == (360, 190)
 
 
 def test_a_curve_is_seen():

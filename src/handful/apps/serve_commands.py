@@ -16,7 +16,8 @@ from handful.apps._limits import (
     Table,
     Workspace,
 )
-from handful.apps._listening import TOKEN_VARIABLE, read_token
+from handful.apps._listening import read_token
+from handful.apps._options import AllowHost, Host, TokenFile
 from handful.errors import OptionError
 
 console = Console(emoji=False)
@@ -40,18 +41,10 @@ def serve(
             show_default="the demonstrations' own",
         ),
     ] = "",
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; other machines reach it only with a token.")
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8720,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with the token; else the variable {TOKEN_VARIABLE} is read."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name under which callers address the service."),
-    ] = None,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that infer.")] = 1,
     queue: Annotated[int, typer.Option(min=1, max=10_000, help="Requests that may wait.")] = 16,
     max_megabytes: Annotated[int, typer.Option(min=1, max=4096, help="Of one request.")] = 64,

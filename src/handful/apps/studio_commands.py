@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from handful.apps._listening import TOKEN_VARIABLE, read_token
+from handful.apps._listening import read_token
+from handful.apps._options import AllowHost, Host, TokenFile
 from handful.errors import OptionError
 
 console = Console(emoji=False)
@@ -32,18 +33,10 @@ def studio(
     gripper: Annotated[
         str, typer.Option(help="Of a new folder: a known hand, or a JSON file.")
     ] = "franka-hand",
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; other machines reach it only with a token.")
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8730,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with the token; else the variable {TOKEN_VARIABLE} is read."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name under which pages address the studio."),
-    ] = None,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
     max_megabytes: Annotated[int, typer.Option(min=1, max=4096, help="Of one upload.")] = 256,
     max_points: Annotated[int, typer.Option(min=100, help="Of one cloud.")] = 5_000_000,
 ) -> None:

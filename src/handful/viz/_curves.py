@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from handful.errors import OptionError
 from handful.render import Color, write_caption
 
-SIZE = (560, 240)
+SIZE = (360, 190)
 """Width and height, pixels."""
 _SMOOTHING = 0.9
 """Of the strong line; the faint one is what was measured."""
@@ -74,7 +74,7 @@ def picture_of_curves(
             if shown.sum() > 1:
                 points = list(zip(x[shown].tolist(), down[shown].tolist(), strict=True))
                 draw.line(points, fill=color, width=wide)
-        draw.text((_LEFT + 8 + 130 * number, _TOP - 16), curve.name, fill=strong)
+        draw.text((_LEFT + 8 + 120 * number, _TOP - 16), curve.name, fill=strong)
     if title:
         write_caption(image, title)
     return image

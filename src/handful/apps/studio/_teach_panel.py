@@ -42,7 +42,9 @@ class TeachPanel:
                     "Gripper here", tuple(one.value for one in Action), next(iter(Action)).value
                 )
                 self.demo = gui.add_dropdown("Belongs to", (NEW,), NEW)
-                self.upload_held = gui.add_upload_button("What is held...")
+                self.held_folder = gui.add_folder("In the gripper")
+                with self.held_folder:  # the page shows an upload button whatever its `visible`
+                    self.upload_held = gui.add_upload_button("What is held...")
                 self.add = gui.add_button("Add this step", icon=viser.Icon.PLUS, color="green")
             self.taught_folder = gui.add_folder("Taught")
             with self.taught_folder:
@@ -100,6 +102,6 @@ class TeachPanel:
         self.step_folder.visible = is_scene
         self.taught_folder.visible = is_step
         self.remove_pose.visible = poses > 1
-        self.upload_held.visible = action.holding
+        self.held_folder.visible = action.holding
         self.remove.visible = is_step or is_scene
         self.remove.label = "Take this step back" if is_step else "Close this scene"
