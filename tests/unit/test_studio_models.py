@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from handful.demos import Action
-from handful.errors import OptionError
+from handful.errors import HandfulError, OptionError
 from handful.learning import RunFolder, StepReport, predictor_so_far, train_in_folder
 from handful.policy import Predictor
 from handful.viz import FieldOnCloud, energy_heat, heat_colors, palette_of_field
@@ -48,7 +48,7 @@ def test_the_model_so_far_is_that_of_the_last_checkpoint(tmp_path: Path):
 
 def test_a_checkpoint_of_other_demonstrations_is_refused(tmp_path: Path):
     interrupted(tmp_path, 1)
-    with pytest.raises(OptionError, match="other demonstrations"):
+    with pytest.raises(HandfulError, match="other demonstrations"):
         predictor_so_far(thin_sample(1), RECIPE, tmp_path)
 
 
