@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from handful._checks import MAX_SEED, MAX_TRAINING_STEPS
+from handful.apps._listening import TOKEN_VARIABLE
 from handful.errors import OptionError
 
 DONE, FAILED, WRONG_USE, NOTHING_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
@@ -57,3 +59,15 @@ def processes_of_torchrun() -> int:
             "below the size, as torchrun sets them."
         )
     return count
+
+
+Host = Annotated[
+    str, typer.Option(help="Address to listen on; other machines reach it only with a token.")
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help=f"File with the token; else the variable {TOKEN_VARIABLE} is read."),
+]
+AllowHost = Annotated[
+    list[str] | None, typer.Option(help="A further name under which callers may address it.")
+]

@@ -29,6 +29,7 @@ from handful.apps import (
     learn_commands,
     serve_commands,
     sim_commands,
+    studio_commands,
 )
 from handful.apps._demo_sets import (
     KNOWN_HANDS,
@@ -64,6 +65,7 @@ demo_commands.register(app)
 sim_commands.register(app)
 import_commands.register(import_app)
 demos_commands.register(app)
+studio_commands.register(app)
 
 console = Console(emoji=False)
 problems = Console(stderr=True, emoji=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,11 +16,11 @@ from handful.apps._limits import (
     Table,
     Workspace,
 )
+from handful.apps._listening import read_token
+from handful.apps._options import AllowHost, Host, TokenFile
 from handful.errors import OptionError
 
 console = Console(emoji=False)
-
-TOKEN_VARIABLE = "HANDFUL_TOKEN"
 
 
 def register(app: typer.Typer) -> None:
@@ -42,18 +41,10 @@ def serve(
             show_default="the demonstrations' own",
         ),
     ] = "",
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; other machines reach it only with a token.")
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8720,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"File with the token; else the variable {TOKEN_VARIABLE} is read."),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A further name under which callers address the service."),
-    ] = None,
+    token_file: TokenFile = None,
+    allow_host: AllowHost = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that infer.")] = 1,
     ray: Annotated[
         str,
@@ -96,7 +87,7 @@ def serve(
         gripper=gripper,
         host=host,
         port=port,
-        token=_token(token_file),
+        token=read_token(token_file),
         hosts=tuple(allow_host or ()),
         workers=workers,
         ray=ray,
@@ -117,12 +108,3 @@ def serve(
 def _tell(address: str) -> None:
     console.print(escape(f"Serving at {address} (Ctrl-C stops). Try: curl {address}/v1/tasks"),
                   soft_wrap=True)  # fmt: skip
-
-
-def _token(file: Path | None) -> str:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip()
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"{file}: cannot be read as a token: {error}.") from error

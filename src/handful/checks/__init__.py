@@ -10,6 +10,7 @@ from ._limits import Limit as Limit
 from ._limits import Measure as Measure
 from ._measure import measures as measures
 from ._mistakes import Mistake as Mistake
+from ._posing import PosedStep as PosedStep
 from ._recorded import Recorded as Recorded
 from ._report import CheckReport as CheckReport
 from ._report import Problem as Problem

@@ -50,6 +50,13 @@ def measures(recorded: Recorded, all_of_them: bool = True) -> list[Measure]:
 def measures_of(
     shown: Shown, gripper: Gripper, after: Shown | None = None, all_of_them: bool = True
 ) -> tuple[Measure, ...]:
+    """The measures of one step, which are kept; see `fresh_measures_of`."""
+    return fresh_measures_of(shown, gripper, after, all_of_them)
+
+
+def fresh_measures_of(
+    shown: Shown, gripper: Gripper, after: Shown | None = None, all_of_them: bool = True
+) -> tuple[Measure, ...]:
     """The measures of one step.
 
     Args:

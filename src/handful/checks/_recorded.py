@@ -101,7 +101,7 @@ class Recorded:
 
         def surface(cloud: PointCloud) -> Surface:
             if id(cloud) not in known:
-                known[id(cloud)] = Surface(_thinned(cloud))
+                known[id(cloud)] = Surface(thinned_points(cloud))
             return known[id(cloud)]
 
         return cls(
@@ -132,7 +132,7 @@ class Recorded:
         return replace(self, demos=tuple(one for one in self.demos if one[0].demo in names))
 
 
-def _thinned(cloud: PointCloud) -> Float[np.ndarray, "points 3"]:
+def thinned_points(cloud: PointCloud) -> Float[np.ndarray, "points 3"]:
     every = -(-len(cloud) // MOST_POINTS)
     few = cloud if every == 1 else cloud.selected(np.arange(0, len(cloud), every))
     if float(few.extent.max()) > GRAIN:

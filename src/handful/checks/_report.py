@@ -77,7 +77,7 @@ class Problem:
         where = f"{self.step}" if self.step else "gripper"
         if demos:
             where += f" ({demos} of {self.of} demonstrations, worst {self.worst.demo})"
-        return f"{where}: {_amount(self.worst)}. {_TO_DO[self.check]}"
+        return f"{where}: {told_amount(self.worst)}. {_TO_DO[self.check]}"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def _problems(found: Sequence[Measure], recorded: Recorded) -> list[Problem]:
     return sorted(problems, key=lambda one: (not one.wrong, -one.worst.cost, -len(one.found)))
 
 
-def _amount(one: Measure) -> str:
+def told_amount(one: Measure) -> str:
     return _FOUND[one.check].format(
         cm=f"{100.0 * one.amount:.1f} cm",
         n=round(one.amount),

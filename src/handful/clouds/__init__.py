@@ -6,6 +6,7 @@ from ._cloud import concatenate as concatenate
 from ._flying import without_flying_pixels as without_flying_pixels
 from ._frame import principal_frame as principal_frame
 from ._intrinsics import Intrinsics as Intrinsics
+from ._levels import LevelOfDetail as LevelOfDetail
 from ._likeness import CloudLike as CloudLike
 from ._likeness import as_cloud as as_cloud
 from ._neighbours import Edges as Edges

@@ -27,7 +27,7 @@ def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
     """
     if not (np.isfinite(size) and size > 0):
         raise OptionError(f"voxel size is {size} m: need a positive number, for example 0.017.")
-    cell = _cell_numbers(cloud.points, size)
+    cell = cell_numbers(cloud.points, size)
     _, owner, counts = np.unique(cell, return_inverse=True, return_counts=True)
     owner = owner.reshape(-1)
     if len(counts) < MIN_POINTS:
@@ -44,7 +44,7 @@ def voxel_filter(cloud: PointCloud, size: float) -> PointCloud:
     return PointCloud._trusted(mean(cloud.points), colors, cloud.dropped)
 
 
-def _cell_numbers(points: Points, size: float) -> Int[np.ndarray, "points"]:
+def cell_numbers(points: Points, size: float) -> Int[np.ndarray, "points"]:
     """One integer per point that is the same exactly for points of the same cell."""
     low = points.min(axis=0).astype(np.float64)
     with np.errstate(over="ignore"):

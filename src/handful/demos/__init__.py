@@ -21,6 +21,7 @@ from ._gripper_json import load_gripper as load_gripper
 from ._hand_mesh import HandMesh as HandMesh
 from ._hands import HANDS as HANDS
 from ._hands import gripper_named as gripper_named
+from ._live_folder import LiveDemoFolder as LiveDemoFolder
 from ._poses import ROTATIONS as ROTATIONS
 from ._poses import numbers_from_json as numbers_from_json
 from ._poses import pose_from_json as pose_from_json

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +83,26 @@ def save_demos(demos: DemoSet, folder: str | Path, *, overwrite: bool = False) -
     with staged_folder(target) as staging:
         taken = {MANIFEST, MESH_FILE}
         entries = [_write_demonstration(one, staging, taken) for one in demos]
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "description": demos.description,
-            "gripper": gripper_to_json(demos.gripper, staging),
-            "demonstrations": entries,
-        }
-        atomic_write_text(staging / MANIFEST, readable_json(manifest))
+        write_manifest(demos, staging, entries)
     return target
+
+
+def write_manifest(demos: DemoSet, folder: Path, entries: list[dict[str, Any]]) -> None:
+    """Write the manifest of a set, in one step; its clouds are there.
+
+    Args:
+        demos: The set.
+        folder: Its folder.
+        entries: Of its demonstrations.
+    """
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "description": demos.description,
+        "gripper": gripper_to_json(demos.gripper, folder),
+        "demonstrations": entries,
+    }
+    atomic_write_text(folder / MANIFEST, readable_json(manifest))
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -196,28 +208,40 @@ def check_replaceable(target: Path, manifest: str, what: str, overwrite: bool) -
 def _write_demonstration(
     demonstration: Demonstration, root: Path, taken: set[str]
 ) -> dict[str, Any]:
-    folder = _file_name(demonstration.name, taken)
+    folder = file_name(demonstration.name, taken)
     (root / folder).mkdir()
     inside: set[str] = set()
-    return {
-        "name": demonstration.name,
-        "steps": [
-            _write_step(step, f"{folder}/{_file_name(step.name, inside)}", root)
-            for step in demonstration.steps
-        ],
-    }
+
+    def write(cloud: PointCloud, step: str, role: str) -> str:
+        file = f"{folder}/{starts[step]}_{role}.ply"
+        write_cloud(cloud, root / file)
+        return file
+
+    starts = {step.name: file_name(step.name, inside) for step in demonstration.steps}
+    return entry_of(demonstration, write)
 
 
-def _write_step(step: Step, start: str, root: Path) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": step.name, "action": step.action.value}
-    for role, cloud in (("scene", step.scene), ("grasp", step.grasp)):
-        if cloud is not None:
-            entry[role] = f"{start}_{role}.ply"
-            write_cloud(cloud, root / entry[role])
-    return {**entry, "targets": step.targets.tolist()}
+def entry_of(
+    demonstration: Demonstration, file_of: Callable[[PointCloud, str, str], str]
+) -> dict[str, Any]:
+    """What the manifest says of a demonstration.
+
+    Args:
+        demonstration: The demonstration.
+        file_of: The file of a cloud, inside of the folder, from the cloud, the name of its step
+            and its role there.
+    """
+    steps = []
+    for step in demonstration.steps:
+        entry: dict[str, Any] = {"name": step.name, "action": step.action.value}
+        for role, cloud in (("scene", step.scene), ("grasp", step.grasp)):
+            if cloud is not None:
+                entry[role] = file_of(cloud, step.name, role)
+        steps.append({**entry, "targets": step.targets.tolist()})
+    return {"name": demonstration.name, "steps": steps}
 
 
-def _file_name(name: str, taken: set[str]) -> str:
+def file_name(name: str, taken: set[str]) -> str:
     """A name that every file system takes, and that none of `taken` has; it is added to them."""
     safe = _OTHER_THAN_SAFE.sub("_", name)
     number = 1

@@ -20,6 +20,7 @@ from ._recipe import Recipe as Recipe
 from ._recipe import recipe_for as recipe_for
 from ._rivals import Rivals as Rivals
 from ._run import RunFolder as RunFolder
+from ._run import predictor_so_far as predictor_so_far
 from ._run import train_in_folder as train_in_folder
 from ._run_json import LogEntry as LogEntry
 from ._run_json import RunSummary as RunSummary

@@ -22,7 +22,7 @@ from typing import Any
 from handful.demos import DemoSet
 from handful.errors import HandfulError, OptionError
 from handful.learning._recipe import Recipe
-from handful.learning._run import train_in_folder
+from handful.learning._run import SECONDS_BETWEEN_CHECKPOINTS, train_in_folder
 from handful.learning._trainer import StepReport, TrainingError
 
 PATIENCE = 60.0
@@ -86,6 +86,7 @@ def train_jobs(
     resume: bool = False,
     overwrite: bool = False,
     report: Callable[[int, StepReport], None] | None = None,
+    checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
 ) -> None:
     """Train models of one or more runs, each in a process of its own with one thread.
 
@@ -94,7 +95,9 @@ def train_jobs(
         workers: As for `train_side_by_side`.
         resume: As for `train_in_folder`.
         overwrite: As for `train_in_folder`.
-        report: Told the number of the job and what happened after every optimiser step.
+        report: Told the number of the job and what happened after every optimiser step. What it
+            raises interrupts all trainings, which leave their checkpoints.
+        checkpoint_seconds: As for `train_in_folder`.
 
     Raises:
         HandfulError: A training failed; the others were interrupted and have their checkpoints.
@@ -102,7 +105,11 @@ def train_jobs(
     at_once = max(1, workers or os.cpu_count() or 1)
     waiting = list(range(len(jobs)))
     running: dict[Connection, BaseProcess] = {}
-    options = {"resume": resume, "overwrite": overwrite}
+    options = {
+        "resume": resume,
+        "overwrite": overwrite,
+        "checkpoint_seconds": checkpoint_seconds,
+    }
     try:
         while waiting or running:
             new = []
@@ -123,7 +130,7 @@ def train_jobs(
 
 
 def _started(
-    number: int, job: TrainingJob, options: dict[str, bool]
+    number: int, job: TrainingJob, options: dict[str, Any]
 ) -> tuple[Connection, BaseProcess]:
     """A process that waits for demonstrations, and the connection with it."""
     context = multiprocessing.get_context("spawn")

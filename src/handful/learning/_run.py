@@ -43,6 +43,7 @@ from handful.learning._run_json import (
 )
 from handful.learning._train import finish, make_trainer
 from handful.learning._trainer import StepReport, Trainer, rank
+from handful.models import EdfModel
 from handful.policy import Predictor, load_predictor, save_predictor
 
 SUMMARY = "run.json"
@@ -206,6 +207,7 @@ def train_in_folder(
     resume: bool = False,
     overwrite: bool = False,
     report: Callable[[StepReport], None] | None = None,
+    checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
 ) -> Predictor:
     """Train one model of a run, so that nothing is lost when it is interrupted.
 
@@ -216,16 +218,18 @@ def train_in_folder(
         resume: Go on from the checkpoint, if there is one; a finished model is just loaded.
         overwrite: Train anew where a model or a checkpoint is already there.
         report: Called after every step.
+        checkpoint_seconds: Between two checkpoints.
 
     Raises:
         BusyError: Another process trains this step of the run.
     """
     run = RunFolder(Path(folder))
+    options = (resume, overwrite, report, checkpoint_seconds)
     if rank() != 0:  # the first process of `torchrun` holds the lock and writes
-        return _train_in_folder(demos, recipe, run, resume, overwrite, report)
+        return _train_in_folder(demos, recipe, run, *options)
     make_folder(run.path)
     with alone(run.lock(recipe.step.name), f"{run.path}: the step {recipe.step.name!r}"):
-        return _train_in_folder(demos, recipe, run, resume, overwrite, report)
+        return _train_in_folder(demos, recipe, run, *options)
 
 
 def _train_in_folder(
@@ -235,6 +239,7 @@ def _train_in_folder(
     resume: bool,
     overwrite: bool,
     report: Callable[[StepReport], None] | None,
+    checkpoint_seconds: float,
 ) -> Predictor:
     trainer = make_trainer(demos, recipe)
     step = recipe.step.name
@@ -261,7 +266,7 @@ def _train_in_folder(
         python=platform.python_version(),
         steps=[{"name": one.name, "action": one.action.value} for one in demos.task],
     )
-    keeper = _Keeper(run, step, trainer, mark, spent, report)
+    keeper = _Keeper(run, step, trainer, mark, spent, report, checkpoint_seconds)
     try:
         trainer.run(keeper.step_done)
     finally:
@@ -308,9 +313,10 @@ class _Keeper:
         mark: str,
         spent: float,
         report: Callable[[StepReport], None] | None,
+        pause: float,
     ) -> None:
         self._run, self._step, self._trainer, self._mark = run, step, trainer, mark
-        self._report, self._spent = report, spent
+        self._report, self._spent, self._pause = report, spent, pause
         self._start = self._saved = time.monotonic()
         self._state = trainer.state()
         kept = run.curve(step)[: trainer.done] if trainer.done else []
@@ -326,7 +332,7 @@ class _Keeper:
         self._state = self._trainer.state()
         entry = LogEntry(**asdict(report), seconds=round(self.seconds, 3))
         self._lines.append(entry.to_json())
-        if time.monotonic() - self._saved > SECONDS_BETWEEN_CHECKPOINTS:
+        if time.monotonic() - self._saved > self._pause:
             self.save()
         if self._report is not None:
             self._report(report)
@@ -340,6 +346,29 @@ class _Keeper:
     def _write_log(self) -> None:
         text = "".join(f"{line}\n" for line in self._lines)
         atomic_write_text(self._run.log(self._step), text)
+
+
+def predictor_so_far(demos: DemoSet, recipe: Recipe, folder: str | Path) -> Predictor | None:
+    """What a training that is under way has learned up to its last checkpoint.
+
+    Its confidence is not calibrated: that is done at the end.
+
+    Args:
+        demos: What is learned from.
+        recipe: What is trained and how.
+        folder: The run's folder.
+
+    Returns:
+        None when there is no checkpoint yet, or no longer.
+    """
+    path = RunFolder(Path(folder)).checkpoint(recipe.step.name)
+    if not path.is_file():
+        return None
+    model = EdfModel(recipe.model)
+    trainer = Trainer(model, recipe.objective, [], recipe.training)
+    _resume(trainer, path, fingerprint(demos, recipe))
+    trainer.use_average()
+    return Predictor(recipe.step, model.eval(), demos.gripper, recipe.preparation, recipe.search)
 
 
 def _resume(trainer: Trainer, path: Path, mark: str) -> float:

@@ -39,6 +39,9 @@ from ._run import SAMPLES as SAMPLES
 from ._run import run_task as run_task
 from ._search import SearchConfig as SearchConfig
 from ._selection import PoseSelection as PoseSelection
+from ._snap import ScenePoints as ScenePoints
+from ._snap import shifted_pose as shifted_pose
+from ._snap import snapped as snapped
 from ._storage import load_predictor as load_predictor
 from ._storage import save_predictor as save_predictor
 from ._track import Pace as Pace
@@ -46,3 +49,4 @@ from ._track import Tracked as Tracked
 from ._unlike import CloudStatistics as CloudStatistics
 from ._verdict import Verdict as Verdict
 from ._view import SceneView as SceneView
+from ._width import width_between as width_between

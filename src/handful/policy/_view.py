@@ -128,13 +128,26 @@ class SceneView:
         """Poses from elsewhere with their energies, the best first; see `Predictor.rate`."""
         start = time.perf_counter()
         T_scene_gripper = poses_array(T_scene_gripper, "T_scene_gripper")
-        T_gripper_trained = np.linalg.inv(self._predictor.T_trained_gripper)
-        framed = self._clouds.between_frames(T_scene_gripper @ T_gripper_trained)
-        poses = torch.from_numpy(framed).to(self._queries.positions)
-        energies = self.energies(poses)
+        poses, energies = self._rated(T_scene_gripper)
         order = energies.argsort(stable=True)
         ranked = self._ranked(poses[order], energies[order], start)
         return replace(ranked, T_scene_gripper=T_scene_gripper[order.numpy()])
+
+    def energies_at(
+        self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]
+    ) -> Float[np.ndarray, "poses"]:
+        """Energies of poses from elsewhere, in their order."""
+        rated = self._rated(poses_array(T_scene_gripper, "T_scene_gripper"))
+        return rated[1].double().numpy()
+
+    def _rated(
+        self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]
+    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+        """Poses between the frames of the prepared clouds, and their energies."""
+        T_gripper_trained = np.linalg.inv(self._predictor.T_trained_gripper)
+        framed = self._clouds.between_frames(T_scene_gripper @ T_gripper_trained)
+        poses = torch.from_numpy(framed).to(self._queries.positions)
+        return poses, self.energies(poses)
 
     def energies(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses"]:
         """Energies of poses between the frames of the prepared clouds."""

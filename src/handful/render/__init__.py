@@ -4,6 +4,7 @@ from ._camera import Camera as Camera
 from ._camera import look_at as look_at
 from ._mesh import Color as Color
 from ._mesh import ColoredMesh as ColoredMesh
+from ._mesh import face_normals as face_normals
 from ._mesh import joined as joined
 from ._mesh import surface_points as surface_points
 from ._mesh_files import MAX_FACES as MAX_FACES
@@ -28,6 +29,7 @@ from ._shapes import tube_mesh as tube_mesh
 from ._sheet import beside as beside
 from ._sheet import tile as tile
 from ._sheet import write_caption as write_caption
+from ._splats import height_colors as height_colors
 from ._viewpoint import best_view as best_view
 from ._viewpoint import framed as framed
 from ._viewpoint import orbit as orbit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,12 @@ class Film:
     Attributes:
         frames: The video, one picture for every `FRAME_TIME` seconds.
         stills: The moments worth looking at.
+        on_take: Called after every frame, for people who watch; what it raises ends the episode.
     """
 
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
+        self.on_take: Callable[[], None] | None = None
         self._camera = self._view(0.0, np.zeros(3), 1)
         self.frames: list[UInt8[np.ndarray, "h w 3"]] = []
         self.stills: list[tuple[str, Image.Image]] = []
@@ -91,6 +94,8 @@ class Film:
 
     def _take(self) -> None:
         self.frames.append(self._picture())
+        if self.on_take is not None:
+            self.on_take()
 
     def _picture(self) -> UInt8[np.ndarray, "h w 3"]:
         episode = self._episode

@@ -106,17 +106,17 @@ def panels_of_field(
     coarse = at_most(seen, height / _FIELD_ROWS, _FIELD_POINTS)
     with torch.no_grad():
         values = key(torch.tensor(coarse.points).to(key.encoded.points))
-    colors = _interpolated(palette.colors(values), coarse.points, seen.points)
+    colors = interpolated(palette.colors(values), coarse.points, seen.points)
     balls: list[ColoredMesh] = []
     query_arrows: list[ColoredMesh] = []
     if queries is not None and pose is not None:
-        balls, query_arrows = _query_meshes(queries, pose, palette, height)
+        balls, query_arrows = query_meshes(queries, pose, palette, height)
     vivid = draw_picture([PointCloud(seen.points, colors)], balls, camera, _FIELD)
     panels = [(vivid, "Key field: type 0 as colours" + (", balls: query" if balls else ""))]
     if palette.vector_length > 0.0:
         pale = PointCloud(seen.points, 1.0 - _PALENESS * (1.0 - colors))
         front = visible_points(coarse.points, camera)
-        arrows = _key_arrows(coarse.points[front], palette.arrows(values)[front], height)
+        arrows = key_arrows(coarse.points[front], palette.arrows(values)[front], height)
         near = draw_picture([pale], [arrows, *balls, *query_arrows], camera, _FIELD)
         panels.append(
             (near, "Key field: type 1 as arrows" + (", black: query" if query_arrows else ""))
@@ -124,7 +124,7 @@ def panels_of_field(
     return panels
 
 
-def _interpolated(
+def interpolated(
     values: Float[np.ndarray, "known 3"],
     known: Float[np.ndarray, "known 3"],
     wanted: Float[np.ndarray, "wanted 3"],
@@ -136,7 +136,7 @@ def _interpolated(
     return np.einsum("nk,nkc->nc", weight, values[which])
 
 
-def _key_arrows(
+def key_arrows(
     points: Float[np.ndarray, "points 3"], vectors: Float[np.ndarray, "points 3"], height: float
 ) -> ColoredMesh:
     """Arrows at points, the longest first, none close to another."""
@@ -164,7 +164,7 @@ def _spread(
     return np.array(chosen, dtype=np.int64)
 
 
-def _query_meshes(
+def query_meshes(
     queries: QueryPoints,
     pose: Float[np.ndarray, "4 4"],
     palette: FieldPalette,

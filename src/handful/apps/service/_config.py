@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from dataclasses import dataclass
 
+from handful.apps._listening import check_listening, is_loopback
 from handful.errors import OptionError
 
 Six = tuple[float, float, float, float, float, float]
 Four = tuple[float, float, float, float]
-
-SHORTEST_TOKEN = 16
-"""Characters."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,7 @@ class ServiceConfig:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the service."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
 
 def check_service(config: ServiceConfig) -> None:
@@ -79,20 +73,7 @@ def check_service(config: ServiceConfig) -> None:
     Raises:
         OptionError: One sentence.
     """
-    if not config.is_loopback and not config.token:
-        raise OptionError(
-            f"--host {config.host}: other machines could send clouds to this service: give a token "
-            "with --token-file FILE, or in the variable HANDFUL_TOKEN, or serve on 127.0.0.1."
-        )
-    if config.token and (
-        len(config.token) < SHORTEST_TOKEN
-        or not config.token.isascii()
-        or any(letter.isspace() for letter in config.token)
-    ):
-        raise OptionError(
-            f"the token has {len(config.token)} characters: need {SHORTEST_TOKEN} or more ASCII "
-            "characters without spaces, for example from `openssl rand -hex 32`."
-        )
+    check_listening(config.host, config.token, "send clouds to this service")
     for name in ("timeout", "max_age", "track_seconds"):
         value = getattr(config, name)
         if not (math.isfinite(value) and value > 0):

@@ -11,12 +11,12 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from handful.apps._listening import ListeningNames
 from handful.apps.service._config import ServiceConfig
 from handful.apps.service._metrics import Metrics
 
 OPEN_PATHS = ("/v1/health",)
 """Needs no token: a supervisor asks it, and it tells nothing of the task."""
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
@@ -30,10 +30,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, config: ServiceConfig, metrics: Metrics) -> None:
         self._app, self._config, self._metrics = app, config, metrics
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        own = (*LOOPBACK_NAMES, host) if config.is_loopback else (host,)
-        self._hosts = {name.lower() for name in (*own, *config.hosts)}
-        self._any_host = not config.is_loopback and config.host in ("0.0.0.0", "::")
+        self._names = ListeningNames(config.host, config.hosts)
         self._uploads = 0
         self._most_uploads = 2 * (config.workers + config.queue)
 
@@ -66,8 +63,7 @@ class Guard:
         """Status and sentence for a request that is not even read; None for others."""
         headers = {name.decode("latin-1"): value for name, value in scope["headers"]}
         host = headers.get("host", b"").decode("latin-1").lower()
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if name not in self._hosts and not (self._any_host and not self._config.hosts):
+        if not self._names.include(host):
             return 421, (
                 f"this service is not {host[:100]!r}: call it by the name or address that it "
                 "listens on, or allow the name with --allow-host."

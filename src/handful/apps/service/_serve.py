@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from handful.apps._listening import bound, web_address
 from handful.apps.service._config import ServiceConfig, check_service
 from handful.apps.service._front import create_app
 from handful.apps.service._pool import LocalPool, Pool
 from handful.apps.service._ray_pool import RayPool
-from handful.errors import OptionError
 
 SHUTDOWN_SECONDS = 10
 """Requests that are under way have so long to end when the service is told to stop."""
@@ -41,30 +41,13 @@ def serve(
     """
     check_service(config)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers
-    listener = _bound(config.host, config.port)
+    listener = bound(config.host, config.port)
     with listener:
         asyncio.run(_serve(config, listener, ready, make_pool or _pool_for))
 
 
 def _pool_for(config: ServiceConfig) -> Pool:
     return RayPool(config) if config.ray else LocalPool(config)
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; taken before the models are loaded, which takes seconds."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        raise OptionError(
-            f"cannot listen on {host}, port {port}: {error.strerror or error}: choose another "
-            "with --host and --port; 0 takes any free port."
-        ) from error
-    return listener
 
 
 async def _serve(
@@ -91,8 +74,7 @@ async def _serve(
         )
         with _stopped_by_signals(server):
             listener.listen(BACKLOG)  # from now on callers are kept, not refused
-            host, port = listener.getsockname()[:2]
-            ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            ready(web_address(listener))
             await server.serve(sockets=[listener])
     finally:
         await pool.stop()

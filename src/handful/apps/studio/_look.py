@@ -1,0 +1,292 @@
+"""The room Look: what a model sees; and that it sees the same when the object moves."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import torch
+import viser
+
+from handful.apps.studio._hand import CALM, GIZMO, Hand
+from handful.apps.studio._models import NONE, Models, held_for
+from handful.apps.studio._scenes import SceneChoice, set_options
+from handful.apps.studio._session import Pose, Session
+from handful.apps.studio._stage import Stage
+from handful.apps.studio._words import plain
+from handful.clouds import PointCloud, concatenate
+from handful.errors import OptionError
+from handful.geometry import pose_inverse, pose_to_rotation_translation, rotation_angle
+from handful.models import Field
+from handful.policy import Predictor
+from handful.render import box_mesh, joined
+from handful.viz import (
+    FieldOnCloud,
+    FieldPalette,
+    energy_heat,
+    heat_colors,
+    palette_of_field,
+    query_meshes,
+)
+
+QUIET = 0.4
+"""Seconds without a move after which the object is where it belongs, and is looked at again."""
+RECORDED, TYPE_0, TYPE_1 = "as it was recorded", "type 0 as colours", "type 1 as arrows"
+TYPE_2, TYPE_3 = "type 2 by its strength", "type 3 by its strength"
+HEAT = "energy around the best pose"
+LAYERS = (TYPE_0, TYPE_1, TYPE_2, TYPE_3, HEAT, RECORDED)
+ARROWS = 0.02
+"""Metres between arrows."""
+GROUND = 0.006
+"""Metres above the lowest points of the box that belong to what the object stands on."""
+BEST = 4
+"""Poses that are shown."""
+
+
+class LookRoom:
+    """The key field on a scene, query points, energies, and an object that can be moved.
+
+    Args:
+        session: The studio.
+        models: That can be looked into.
+    """
+
+    name = "Look"
+
+    def __init__(self, session: Session, models: Models) -> None:
+        self._session, self._models = session, models
+        self.stage = Stage(session.server.scene, "look")
+        self.panel = LookPanel(session)
+        self._hands = [Hand(self.stage, f"hand{number}") for number in range(BEST)]
+        self._scene: PointCloud | None = None
+        self._palette: tuple[str, FieldPalette] | None = None
+        self._object: np.ndarray | None = None
+        self._center, self._motion = np.eye(4), np.eye(4)
+        self._first: Pose | None = None
+        panel = self.panel
+        session.clicked(panel.look, lambda _: self._fresh())
+        for field in (panel.model, panel.scene.field):
+            session.edited(field, self._fresh)
+        session.edited(panel.layer, self._look)
+        session.edited(panel.queries, self._look)
+        session.clicked(panel.select, lambda _: self._select())
+        session.edited(panel.size, self._select, "box")
+        session.clicked(panel.back, lambda _: self._put_back())
+
+    def open(self) -> None:
+        """Offer what there is."""
+        self.panel.scene.refresh()
+        labels = self._models.labels()
+        value = self.panel.model.value if self.panel.model.value in labels else ""
+        set_options(self.panel.model, labels or (NONE,), value or (labels[-1] if labels else NONE))
+        if not labels:
+            self.panel.told.content = "There is no trained model yet: go to the room Train."
+        elif self._scene is None and self._session.state.selections():
+            self._fresh()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._session.desk.drop("moved")
+
+    def key(self, name: str, shift: bool, alt: bool) -> None:
+        """No keys here."""
+
+    # --- looking ---------------------------------------------------------------------------
+
+    def _fresh(self) -> None:
+        """Look at another scene, or with another model."""
+        self._scene, _ = self.panel.scene.clouds()
+        self.stage.clear()
+        self._object, self._motion, self._first = None, np.eye(4), None
+        self._palette = None
+        low, high = np.percentile(self._scene.points, [2.0, 98.0], axis=0)
+        self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
+        self._look()
+
+    def _now(self) -> PointCloud:
+        """The scene with the object where it was moved to."""
+        assert self._scene is not None
+        if self._object is None:
+            return self._scene
+        thing = self._scene.selected(self._object).transformed(self._motion)
+        return concatenate([self._scene.selected(~self._object), thing])
+
+    def _look(self) -> None:
+        """Encode the scene as it is now, and show it."""
+        if self._scene is None:
+            raise OptionError("nothing is open: open a cloud in the room Teach first.")
+        label = self.panel.model.value
+        if label == NONE:
+            raise OptionError("there is no trained model yet: go to the room Train.")
+        self._session.tell("Looking ...")
+        predictor = self._models.predictor(label, self._session.state.document.gripper)
+        held = held_for(predictor, self.panel.scene.clouds()[1])
+        now = self._now()
+        view = predictor.look(now, held)
+        found = view.sample(BEST)
+        energy, _ = predictor.energy(now, held, own_frames=False)
+        key = energy.field
+        assert isinstance(key, Field)
+        if self._palette is None or self._palette[0] != label:
+            self._palette = (label, palette_of_field(key))
+        seen = FieldOnCloud.of(now, key, self._palette[1])
+        best = found.T_scene_gripper[0] if len(found) else None
+        layer = self.panel.layer.value
+        heat = (
+            energy_heat(view, best, predictor.gripper, now)
+            if layer == HEAT and best is not None
+            else None
+        )
+        self._paint(seen, heat, layer)
+        if layer == TYPE_1:
+            self.stage.mesh("arrows", seen.arrows(ARROWS))
+        else:
+            self.stage.remove("arrows")
+        self._show_poses(predictor, found.T_scene_gripper, held)
+        if self.panel.queries.value and best is not None:
+            queries = predictor.queries_of_gripper(energy)
+            balls, arrows = query_meshes(queries, best, self._palette[1], 0.5)
+            for number, ball in enumerate(balls):
+                self.stage.mesh(f"queries/{number}", ball)
+            if arrows:
+                self.stage.mesh("queries/arrows", joined(arrows))
+            weights = ", ".join(f"{float(one):.2f}" for one in queries.weights)
+            plural = "" if len(queries) == 1 else "s"
+            told = f"{len(queries)} query point{plural}, weight{plural} {weights}."
+        else:
+            self.stage.remove("queries")
+            told = ""
+        self.panel.told.content = plain(told)
+        self._tell_motion(best)
+        self._session.tell(f"Looked with {label}.")
+
+    def _paint(
+        self, seen: FieldOnCloud, heat: tuple[np.ndarray, np.ndarray] | None, layer: str
+    ) -> None:
+        """Colour the scene, and the object that can be moved."""
+        assert self._scene is not None
+        shown = self._session.prepared(self._scene).levels.shown()
+        parts = {"scene": shown}
+        if self._object is not None:
+            inside = self._object[shown]
+            parts = {"scene": shown[~inside], "object/points": shown[inside]}
+        for name, numbers in parts.items():
+            part = self._scene.selected(numbers)
+            moved = part.transformed(self._motion) if name != "scene" else part
+            colors = self._colors(seen, heat, layer, moved.points)
+            painted = part if colors is None else PointCloud(part.points, colors)
+            if name != "scene":  # in the frame of the gizmo
+                painted = painted.transformed(np.linalg.inv(self._center))
+            self.stage.cloud(name, painted)
+
+    def _colors(
+        self,
+        seen: FieldOnCloud,
+        heat: tuple[np.ndarray, np.ndarray] | None,
+        layer: str,
+        points: np.ndarray,
+    ) -> np.ndarray | None:
+        if heat is not None:
+            return heat_colors(*heat, points)
+        if layer in (TYPE_2, TYPE_3):
+            return seen.strength_colors(2 if layer == TYPE_2 else 3, points)
+        if layer in (TYPE_0, TYPE_1):
+            colors = seen.colors(points)
+            return colors if layer == TYPE_0 else 1.0 - 0.5 * (1.0 - colors)
+        return None
+
+    def _show_poses(self, predictor: Predictor, poses: np.ndarray, held: PointCloud | None) -> None:
+        for number, hand in enumerate(self._hands):
+            if number >= len(poses):
+                hand.hide()
+            elif number == 0:
+                hand.show(poses[0], predictor.gripper, color=CALM, opacity=0.7, held=held)
+            else:
+                hand.show(poses[number], predictor.gripper, color=CALM, opacity=0.15)
+
+    def _tell_motion(self, best: Pose | None) -> None:
+        """How far the best pose followed the object."""
+        if best is None or self._object is None:
+            self._first = best
+            self.panel.moved.content = ""
+            return
+        if self._first is None or np.allclose(self._motion, np.eye(4)):
+            self._first = best
+            return
+        wanted = self._motion @ self._first
+        between = pose_inverse(torch.from_numpy(wanted)) @ torch.from_numpy(best)
+        rotation, _ = pose_to_rotation_translation(between)
+        gripper = self._session.state.document.gripper
+        contact = gripper.T_gripper_contact[:3, 3]
+        gap = (best - wanted)[:3, :3] @ contact + (best - wanted)[:3, 3]
+        angle = np.degrees(float(rotation_angle(rotation)))
+        self.panel.moved.content = plain(
+            f"The object was moved. The best pose is {1000.0 * np.linalg.norm(gap):.1f} mm and "
+            f"{angle:.1f} degrees from where it would be had it moved along exactly."
+        )
+
+    # --- moving ----------------------------------------------------------------------------
+
+    def _select(self) -> None:
+        """Put a box around what the best pose is at; what is in it can be moved."""
+        if self._scene is None or self._first is None:
+            raise OptionError("look at a scene first: the box comes around the best pose.")
+        gripper = self._session.state.document.gripper
+        middle = (self._first @ gripper.T_gripper_contact)[:3, 3]
+        half = self.panel.size.value / 2000.0
+        near = (np.abs(self._scene.points - middle) <= half).all(axis=1)
+        heights = self._scene.points[near][:, 2]
+        ground = float(np.percentile(heights, 1.0)) if near.any() else -np.inf
+        # What the object stands on stays: the lowest layer of the box.
+        near &= self._scene.points[:, 2] > ground + GROUND
+        if near.sum() < 10:
+            raise OptionError("hardly anything is in the box: make it larger.")
+        self._object, self._motion = near, np.eye(4)
+        self._center = np.eye(4)
+        self._center[:3, 3] = self._scene.points[near].mean(axis=0)
+        points = self._scene.points[near].astype(np.float64) - self._center[:3, 3]
+        self.stage.remove("object")
+        self.stage.gizmo("object", self._center, 1.3 * GIZMO, self._on_move)
+        low, high = (tuple(one.tolist()) for one in (points.min(axis=0), points.max(axis=0)))
+        box = box_mesh(low, high, (0.95, 0.75, 0.2))
+        self.stage.mesh("object/box", box.recolored(box.color, 0.12))
+        self._look()
+
+    def _on_move(self, pose: Pose) -> None:
+        """The gizmo was dragged; called in a thread of the pages."""
+        self._session.desk.do(partial(self._dragged, pose), "object")
+
+    def _dragged(self, pose: Pose) -> None:
+        self._motion = pose @ np.linalg.inv(self._center)
+        self._session.desk.later("moved", QUIET, self._look)
+
+    def _put_back(self) -> None:
+        if self._object is None:
+            raise OptionError("nothing was moved: select the object first.")
+        self._motion = np.eye(4)
+        self.stage.place("object", self._center)
+        self._look()
+
+
+class LookPanel:
+    """Fields and buttons of the room.
+
+    Args:
+        session: The studio.
+    """
+
+    def __init__(self, session: Session) -> None:
+        gui = session.server.gui
+        self.folder = gui.add_folder("Look")
+        with self.folder:
+            self.model = gui.add_dropdown("Model", (NONE,), NONE)
+            self.scene = SceneChoice(session, gui)
+            self.layer = gui.add_dropdown("Key field", LAYERS, TYPE_0)
+            self.queries = gui.add_checkbox("Query points", True)
+            self.look = gui.add_button("Look", icon=viser.Icon.EYE)
+            self.told = gui.add_markdown("")
+            with gui.add_folder("Move the object"):
+                self.size = gui.add_slider("Box / mm", 40.0, 400.0, 5.0, 200.0)
+                self.select = gui.add_button("Select it by a box")
+                self.back = gui.add_button("Put it back")
+                self.moved = gui.add_markdown("")

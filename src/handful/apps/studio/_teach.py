@@ -1,0 +1,372 @@
+"""The room Teach: put the gripper where it belongs, step by step, scene by scene."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import viser
+
+from handful.apps._listening import is_loopback
+from handful.apps.studio._document import Document, Scene
+from handful.apps.studio._hand import Hand
+from handful.apps.studio._judged import judged, told_checks
+from handful.apps.studio._opening import opened_path, opened_upload, uploaded_cloud
+from handful.apps.studio._posing import first_pose, nudged
+from handful.apps.studio._session import Pose, Session
+from handful.apps.studio._stage import Stage
+from handful.apps.studio._state import Selection
+from handful.apps.studio._teach_panel import ACROSS, TeachPanel
+from handful.apps.studio._words import plain
+from handful.checks import PosedStep
+from handful.clouds import PointCloud
+from handful.demos import HANDS, Action, gripper_named
+from handful.errors import OptionError
+from handful.policy import points_taken, snapped, width_between
+
+QUIET = 0.35
+"""Seconds without a move after which a drag is over: the pose is saved."""
+
+
+class TeachRoom:
+    """Opens clouds, drags the gripper, adds steps, mends what was taught.
+
+    Args:
+        session: The studio.
+    """
+
+    name = "Teach"
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.stage = Stage(session.server.scene, "teach")
+        self._hand = Hand(self.stage, "gripper")
+        self.panel = TeachPanel(session.server.gui, is_loopback(session.config.host))
+        self._drafts: dict[str, Pose] = {}
+        self._shown: tuple[object, ...] = ()
+        self._posed: PosedStep | None = None
+        self.pose: Pose = np.eye(4)
+        self._drag = 0
+        self._connect()
+        session.on_change.append(self.refresh)
+
+    def _connect(self) -> None:
+        session, panel = self._session, self.panel
+        panel.upload.on_upload(
+            lambda event: session.desk.do(partial(self._uploaded, event.target.value))
+        )
+        panel.upload_held.on_upload(
+            lambda event: session.desk.do(partial(self._uploaded_held, event.target.value))
+        )
+        session.clicked(panel.open, lambda _: self._opened())
+        session.edited(panel.showing, self._selected)
+        session.edited(panel.target, self._selected)
+        session.edited(panel.hand, self._regrip)
+        session.edited(panel.action, self.refresh)
+        session.edited(panel.width, self._look, "width")
+        session.clicked(panel.add, lambda _: self._add())
+        session.clicked(panel.next_step, lambda _: self._next_step())
+        session.clicked(panel.click, lambda _: self._wait_for_click())
+        session.clicked(panel.snap, lambda _: self._snap())
+        session.clicked(panel.close_fingers, lambda _: self._close_fingers())
+        session.clicked(panel.another_pose, lambda _: self._another_pose())
+        session.clicked(panel.remove_pose, lambda _: self._remove_pose())
+        session.clicked(panel.remove, lambda _: self._remove())
+
+    # --- the room --------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Show what is selected."""
+        self.refresh()
+
+    def close(self) -> None:
+        """Save what was dragged last."""
+        self._session.desk.at_once("commit")
+
+    def key(self, name: str, shift: bool, alt: bool) -> None:
+        """Nudge, or snap; or the mouse was let go."""
+        if name == "release":  # the gizmo's last place may come later than this
+            self._session.desk.later("release", 2.0 * QUIET, self._released)
+        elif name == "snap":
+            self._snap()
+        elif self._posed is not None:
+            self._put(nudged(self.pose, self._document.gripper, name, shift, alt))
+
+    @property
+    def _document(self) -> Document:
+        return self._session.state.document
+
+    @property
+    def _action(self) -> Action:
+        """Of the step that is shown, or that would be added."""
+        chosen = self._session.selection
+        if chosen.is_step:
+            return self._document.step(chosen.demo, chosen.step).action
+        return Action.named(self.panel.action.value)
+
+    def _clouds(self) -> tuple[PointCloud | None, PointCloud | None]:
+        """Scene and grasp cloud of what is selected."""
+        chosen = self._session.selection
+        if chosen.is_step:
+            step = self._document.step(chosen.demo, chosen.step)
+            return step.scene, step.grasp
+        if not chosen.scene:
+            return None, None
+        scene = self._document.scene(chosen.scene)
+        return scene.cloud, scene.grasp
+
+    # --- showing ---------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Bring panel and stage up to date."""
+        session, document = self._session, self._document
+        self.panel.refresh(session.state, session.selection, self._action)
+        chosen = session.selection
+        scene, grasp = self._clouds()
+        if scene is None:
+            self.stage.clear()
+            self._posed, self._shown = None, ()
+            self.panel.checks.content = (
+                "Open a cloud above: PLY, PCD or NPZ, in metres, with z up. Then drag the gripper."
+            )
+            return
+        if chosen.is_step:
+            self.pose = document.step(chosen.demo, chosen.step).targets[chosen.target].copy()
+        else:
+            default = partial(first_pose, scene, document.gripper)
+            if chosen.scene not in self._drafts:
+                self._drafts[chosen.scene] = default()
+            self.pose = self._drafts[chosen.scene].copy()
+        self._posed = session.prepared(scene).posed.changed(grasp, self._action)
+        shown = (id(scene), id(document.gripper))
+        if shown != self._shown:
+            new_scene = self._shown[:1] != shown[:1]
+            self._shown = shown
+            if new_scene:
+                low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
+                session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
+            self._hand.show(self.pose, document.gripper, on_move=self._on_move)
+            self._draw_scene()
+        else:
+            self._hand.place(self.pose)
+        self._hand.hold(grasp if self._action.holding else None)
+        self._look()
+
+    def _draw_scene(self) -> None:
+        scene, _ = self._clouds()
+        if scene is not None:
+            contact = (self.pose @ self._document.gripper.T_gripper_contact)[:3, 3]
+            self.stage.cloud("scene", self._session.prepared(scene).shown(contact))
+
+    def _look(self, thorough: bool = True) -> None:
+        """Measure the pose, and let the panel and the hand's colour say it."""
+        if self._posed is None:
+            return
+        told = self._posed.told(self.pose, self._document.gripper, thorough)
+        self._hand.look(self.panel.width.value / 1000.0, judged(told))
+        self.panel.checks.content = told_checks(told)
+        x, y, z = (self.pose @ self._document.gripper.T_gripper_contact)[:3, 3] * 1000.0
+        self.panel.where.content = plain(f"Contact point: {x:.1f}, {y:.1f}, {z:.1f} mm")
+
+    # --- moving ----------------------------------------------------------------------------
+
+    def _on_move(self, pose: Pose) -> None:
+        """The gizmo was dragged; called in a thread of the pages."""
+        self._session.desk.do(partial(self._dragged, pose), "drag")
+
+    def _dragged(self, pose: Pose) -> None:
+        self.pose = pose
+        self._look(thorough=False)
+        self._session.desk.later("commit", QUIET, self._commit)
+
+    def _released(self) -> None:
+        """What is dragged from now on is undone by itself."""
+        self._session.desk.at_once("commit")
+        self._drag += 1
+
+    def _put(self, pose: Pose) -> None:
+        """Move the gripper, other than by the gizmo."""
+        self._released()
+        self._hand.place(pose)
+        self._dragged(pose)
+
+    def _commit(self) -> None:
+        """A drag is over: keep the pose."""
+        chosen = self._session.selection
+        if chosen.is_step:
+            before = self._document.step(chosen.demo, chosen.step).targets[chosen.target]
+            if not np.array_equal(before, self.pose):
+                self._session.change(
+                    f"{chosen.label} moved",
+                    self._document.with_pose(chosen.demo, chosen.step, chosen.target, self.pose),
+                    part_of=f"drag {self._drag} of {chosen}",
+                )
+        elif chosen.scene:
+            self._drafts[chosen.scene] = self.pose.copy()
+            self._look()
+        scene, _ = self._clouds()
+        if scene is not None and self._session.prepared(scene).levels.cell:
+            self._draw_scene()  # every detail around where the gripper is now
+
+    def _snap(self) -> None:
+        scene, _ = self._clouds()
+        if scene is not None:
+            self._put(self._snapped(scene))
+
+    def _snapped(self, scene: PointCloud, spot: np.ndarray | None = None) -> Pose:
+        points = self._session.prepared(scene).points
+        across = self.panel.manner.value == ACROSS
+        return snapped(self.pose, self._document.gripper, points, spot, across=across)
+
+    def _wait_for_click(self) -> None:
+        """The next click on the scene puts the gripper there."""
+        scene_api = self._session.server.scene
+        self._session.tell("Click on the scene: the gripper goes there.")
+
+        @scene_api.on_pointer_event("click")
+        def _(event: viser.ScenePointerEvent) -> None:
+            scene_api.remove_pointer_callback()
+            origin, direction = event.ray_origin, event.ray_direction
+            if origin is not None and direction is not None:
+                ray = np.array(origin), np.array(direction)
+                self._session.desk.do(partial(self._clicked, *ray))
+
+    def _clicked(self, origin: np.ndarray, direction: np.ndarray) -> None:
+        scene, _ = self._clouds()
+        if scene is None:
+            return
+        points = self._session.prepared(scene).points
+        spot = points.hit(origin, direction)
+        if spot is None:
+            raise OptionError("nothing of the scene is there: click on its points.")
+        self._put(self._snapped(scene, spot))
+        self._session.tell("The gripper is where you clicked.")
+
+    def _close_fingers(self) -> None:
+        scene, _ = self._clouds()
+        if scene is None:
+            return
+        width = width_between(scene.points, self.pose, self._document.gripper)
+        if width is None:
+            raise OptionError("nothing of the scene is between the fingers: move the gripper.")
+        self.panel.width.value = round(1000.0 * width, 1)
+        self._look()
+
+    # --- teaching --------------------------------------------------------------------------
+
+    def _uploaded(self, file: viser.UploadedFile) -> None:
+        document = opened_upload(self._document, file.name, file.content, self._session.config)
+        chosen = Selection(scene=document.scenes[-1].name)
+        self._session.change(f"{chosen.scene} opened", document, chosen)
+
+    def _uploaded_held(self, file: viser.UploadedFile) -> None:
+        held = uploaded_cloud(file.name, file.content, self._session.config)
+        chosen = self._session.selection
+        if chosen.is_step:
+            document = self._document.with_grasp(chosen.demo, chosen.step, held)
+        elif chosen.scene:
+            document = self._document.with_held(chosen.scene, held)
+        else:
+            raise OptionError("open a scene first: what is held belongs to a step.")
+        self._session.change(f"what is held in {chosen.label}", document)
+
+    def _opened(self) -> None:
+        path = Path(self.panel.path.value.strip()).expanduser()
+        before = len(self._document.scenes)
+        document = opened_path(self._document, path, self._session.config)
+        new = len(document.scenes) > before
+        chosen = (
+            Selection(scene=document.scenes[-1].name)
+            if new
+            else Selection(
+                demo=document.demonstrations[-1].name,
+                step=document.demonstrations[-1].steps[0].name,
+            )
+        )
+        self._session.change(f"{path.name} opened", document, chosen)
+
+    def _selected(self) -> None:
+        """Another entry of the list, or another of its poses, was chosen."""
+        self._session.desk.at_once("commit")
+        chosen = self.panel.chosen(self._session.state)
+        if chosen is not None:
+            self._session.selection = chosen
+            self._session.changed()
+
+    def _regrip(self) -> None:
+        name = self.panel.hand.value
+        if name in HANDS:
+            self._session.desk.at_once("commit")
+            self._drafts.clear()
+            document = self._document.with_gripper(gripper_named(name))
+            self._session.change(f"the gripper is a {name}", document)
+
+    def _add(self) -> None:
+        self._session.desk.at_once("commit")
+        chosen = self._session.selection
+        if not chosen.scene:
+            raise OptionError("open a scene first, or choose one that is new in the list.")
+        step, demo = self.panel.step.value.strip(), self.panel.chosen_demo
+        document = self._document.taught(chosen.scene, step, self._action, self.pose, demo)
+        name = demo or document.demonstrations[-1].name
+        self._drafts.pop(chosen.scene, None)
+        left = document.scenes
+        follow = Selection(scene=left[0].name) if left else Selection(demo=name, step=step)
+        self._session.change(f"{step} of {name} added", document, follow)
+
+    def _next_step(self) -> None:
+        """A scene for the step after the one that is shown: what was taken is in the gripper."""
+        chosen = self._session.selection
+        if not chosen.is_step:
+            raise OptionError("choose a step that is taught: its next step begins from it.")
+        step = self._document.step(chosen.demo, chosen.step)
+        scene, grasp = step.scene, None
+        if not step.action.holding:
+            taken = points_taken(scene, self.pose, self._document.gripper)
+            if not taken:
+                raise OptionError(
+                    f"what is taken cannot be told from the scene: {taken.why_not}. Upload the "
+                    "scene of the next step, and what is held."
+                )
+            grasp = scene.selected(taken.points).transformed(np.linalg.inv(self.pose))
+            scene = scene.selected(~taken.points)
+        document = self._document.with_scene(Scene(chosen.demo, scene, grasp, chosen.demo))
+        self.panel.follow(chosen.demo, not step.action.holding)
+        name = document.scenes[-1].name
+        self._session.change(f"{name} opened", document, Selection(scene=name))
+
+    def _another_pose(self) -> None:
+        chosen = self._need_step("another right pose")
+        document = self._document.with_further_pose(chosen.demo, chosen.step, self.pose)
+        last = len(document.step(chosen.demo, chosen.step).targets) - 1
+        self._session.change(
+            f"a pose of {chosen.label} added",
+            document,
+            Selection(demo=chosen.demo, step=chosen.step, target=last),
+        )
+
+    def _remove_pose(self) -> None:
+        chosen = self._need_step("a pose to remove")
+        document = self._document.without_pose(chosen.demo, chosen.step, chosen.target)
+        self._session.change(f"a pose of {chosen.label} removed", document)
+
+    def _need_step(self, what: str) -> Selection:
+        self._session.desk.at_once("commit")
+        chosen = self._session.selection
+        if not chosen.is_step:
+            raise OptionError(f"{what} belongs to a step that is taught: add this one first.")
+        return chosen
+
+    def _remove(self) -> None:
+        """Remove what is selected: a step becomes a new scene again, a scene goes."""
+        self._session.desk.drop("commit")
+        chosen = self._session.selection
+        if chosen.is_step:
+            document = self._document.without_step(chosen.demo, chosen.step)
+            follow = Selection(scene=document.scenes[-1].name)
+            self._drafts[follow.scene] = self.pose.copy()
+            self._session.change(f"{chosen.label} is not taught any more", document, follow)
+        elif chosen.scene:
+            document = self._document.without_scene(chosen.scene)
+            self._session.change(f"{chosen.scene} closed", document)

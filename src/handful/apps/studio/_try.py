@@ -1,0 +1,292 @@
+"""The room Try: what a trained model would do in any scene, and why it would not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import viser
+
+from handful.answers import AnsweredPose, PoseAnswer
+from handful.apps.studio._episodes import EpisodePanel
+from handful.apps.studio._hand import CALM, WRONG, Hand
+from handful.apps.studio._models import NONE, Models, held_for
+from handful.apps.studio._scenes import SceneChoice, set_options
+from handful.apps.studio._session import Pose, Session
+from handful.apps.studio._stage import Stage
+from handful.apps.studio._words import plain
+from handful.clouds import PointCloud
+from handful.errors import OptionError
+from handful.policy import Predictor
+from handful.render import Color, ball_mesh, joined
+
+POSES = 30
+"""Poses that are asked for."""
+TICK = 0.06
+"""Seconds between two places of the ghost."""
+ROUND = 4.0
+"""Seconds of the ghost's way: to the pose, a rest, and back."""
+GHOST: Color = (0.45, 0.5, 0.6)
+GOOD: Color = (0.16, 0.55, 0.32)
+
+
+@dataclass
+class _Side:
+    """One model's answer, drawn at one side."""
+
+    label: str
+    predictor: Predictor
+    answer: PoseAnswer
+    held: PointCloud | None
+    root: str
+    hand: Hand
+    ghost: Hand
+
+
+class TryRoom:
+    """Ranked poses in a scene, by one model or by two.
+
+    Args:
+        session: The studio.
+        models: That can be tried.
+    """
+
+    name = "Try"
+
+    def __init__(self, session: Session, models: Models) -> None:
+        self._session, self._models = session, models
+        self.stage = Stage(session.server.scene, "try")
+        self.panel = TryPanel(session)
+        self._sides: list[_Side] = []
+        self._begun = 0.0
+        panel = self.panel
+        session.clicked(panel.find, lambda _: self._find())
+        for field in (panel.model, panel.second, panel.scene.field):
+            session.edited(field, self._find)
+        session.edited(panel.rank, self._show_rank, "rank")
+        session.edited(panel.confidence, self._show_rank, "rank")
+        session.edited(panel.ghost, self._show_rank, "rank")
+        self.episodes = EpisodePanel(session, models, panel.folder)
+
+    def open(self) -> None:
+        """Offer what there is, and show the scene."""
+        self.panel.scene.refresh()
+        labels = self._models.labels()
+        self.panel.offer(labels)
+        self.episodes.offer()
+        if not labels:
+            self.panel.told.content = "There is no trained model yet: go to the room Train."
+        elif self._session.state.selections():
+            self._find()
+
+    def close(self) -> None:
+        """Stop the ghost."""
+        self._session.desk.drop("ghost")
+        self.episodes.stop()
+
+    def key(self, name: str, shift: bool, alt: bool) -> None:
+        """Arrows go from pose to pose."""
+        step = {"ArrowRight": 1, "ArrowUp": 1, "ArrowLeft": -1, "ArrowDown": -1}.get(name, 0)
+        if step and self._sides:
+            last = int(self.panel.rank.max)
+            self.panel.rank.value = min(max(int(self.panel.rank.value) + step, 1), last)
+            self._show_rank()
+
+    # --- asking ----------------------------------------------------------------------------
+
+    def _find(self) -> None:
+        """Ask the chosen models."""
+        chosen = [one for one in (self.panel.model.value, self.panel.second.value) if one != NONE]
+        if not chosen:
+            raise OptionError("there is no trained model yet: go to the room Train.")
+        scene, grasp = self.panel.scene.clouds()
+        self._session.tell("Looking for poses ...")
+        gripper = self._session.state.document.gripper
+        predictors = [self._models.predictor(one, gripper) for one in chosen]
+        held = [held_for(one, grasp) for one in predictors]
+        answers = [
+            one.answer(scene, what, n=POSES) for one, what in zip(predictors, held, strict=True)
+        ]
+        self._draw(scene, chosen, predictors, answers, held)
+        seconds = sum(one.seconds for one in answers)
+        self._session.tell(f"{sum(map(len, answers))} poses in {seconds:.1f} s.")
+
+    def _draw(
+        self,
+        scene: PointCloud,
+        labels: list[str],
+        predictors: list[Predictor],
+        answers: list[PoseAnswer],
+        held: list[PointCloud | None],
+    ) -> None:
+        self._session.desk.drop("ghost")
+        self.stage.clear()
+        low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
+        shift = np.eye(4)
+        shift[0, 3] = 1.2 * float(high[0] - low[0])
+        self._sides = []
+        for number, label in enumerate(labels):
+            root = f"side{number}"
+            self.stage.group(root, shift if number else np.eye(4))
+            best = answers[number].poses[:1]
+            center = self._contact(best[0], predictors[number]) if best else None
+            self.stage.cloud(f"{root}/scene", self._session.prepared(scene).shown(center))
+            self._sides.append(
+                _Side(
+                    label,
+                    predictors[number],
+                    answers[number],
+                    held[number],
+                    root,
+                    Hand(self.stage, f"{root}/hand"),
+                    Hand(self.stage, f"{root}/ghost"),
+                )
+            )
+        middle, radius = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
+        if len(labels) > 1:
+            middle, radius = middle + 0.5 * shift[:3, 3], radius + 0.5 * shift[0, 3]
+        self._session.look_at(middle, radius)
+        self.panel.rank.max = max(2, *(len(one) for one in answers))
+        self.panel.rank.value = 1
+        self._show_rank()
+
+    def _contact(self, pose: AnsweredPose, predictor: Predictor) -> np.ndarray:
+        return (pose.T_scene_gripper @ predictor.gripper.T_gripper_contact)[:3, 3]
+
+    # --- showing ---------------------------------------------------------------------------
+
+    def _show_rank(self) -> None:
+        """Show the pose of the chosen rank, and marks for all that are sure enough."""
+        words = []
+        for side in self._sides:
+            sure = [
+                one for one in side.answer.poses if one.confidence >= self.panel.confidence.value
+            ]
+            self._mark(side, sure)
+            rank = int(self.panel.rank.value)
+            if rank > len(sure):
+                side.hand.hide()
+                side.ghost.hide()
+                words.append(self._told_nothing(side, len(sure)))
+                continue
+            pose = sure[rank - 1]
+            width = pose.width_before if pose.width_before is not None else pose.width_after
+            side.hand.show(
+                pose.T_scene_gripper, side.predictor.gripper, width=width,
+                color=CALM if pose.feasible else WRONG, held=side.held,
+            )  # fmt: skip
+            if self.panel.ghost.value:
+                side.ghost.show(
+                    pose.T_scene_pre, side.predictor.gripper, width=width, color=GHOST, opacity=0.35
+                )
+            else:
+                side.ghost.hide()
+            words.append(_told_pose(side, pose, rank, len(sure)))
+        self.panel.told.content = "\n\n".join(words)
+        self._begun = time.monotonic()
+        self._tick()
+
+    def _sure(self, side: _Side) -> list[AnsweredPose]:
+        """The poses that are sure enough, in their order."""
+        least = self.panel.confidence.value
+        return [one for one in side.answer.poses if one.confidence >= least]
+
+    def _mark(self, side: _Side, sure: list[AnsweredPose]) -> None:
+        """A ball at the contact point of each pose: green where it is feasible."""
+        for good, color in ((True, GOOD), (False, WRONG)):
+            name = f"{side.root}/{'good' if good else 'bad'}"
+            balls = [
+                ball_mesh(self._contact(one, side.predictor), 0.004, color)
+                for one in sure
+                if one.feasible == good
+            ]
+            if balls:
+                self.stage.mesh(name, joined(balls))
+            else:
+                self.stage.remove(name)
+
+    def _told_nothing(self, side: _Side, count: int) -> str:
+        why = side.answer.reason or f"only {count} poses are that sure"
+        return f"**{plain(side.label)}**: no pose of this rank: {plain(why)}."
+
+    # --- the ghost -------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        """Move the ghosts a little, and come back."""
+        if not self.panel.ghost.value or not self._sides:
+            return
+        share = ((time.monotonic() - self._begun) % ROUND) / ROUND
+        for side in self._sides:
+            shown = self.stage.has(f"{side.root}/ghost")
+            sure = [
+                one for one in side.answer.poses if one.confidence >= self.panel.confidence.value
+            ]
+            rank = int(self.panel.rank.value)
+            if shown and rank <= len(sure):
+                side.ghost.place(on_the_way(sure[rank - 1], share))
+        self._session.desk.later("ghost", TICK, partial(self._tick))
+
+
+class TryPanel:
+    """Fields and buttons of the room.
+
+    Args:
+        session: The studio.
+    """
+
+    def __init__(self, session: Session) -> None:
+        gui = session.server.gui
+        self.folder = gui.add_folder("Try")
+        with self.folder:
+            self.model = gui.add_dropdown("Model", (NONE,), NONE)
+            self.second = gui.add_dropdown("Compare with", (NONE,), NONE)
+            self.scene = SceneChoice(session, gui)
+            self.find = gui.add_button("Find poses", icon=viser.Icon.SEARCH)
+            self.rank = gui.add_slider("Rank", 1, 2, 1, 1)
+            self.confidence = gui.add_slider("Least confidence", 0.0, 1.0, 0.01, 0.0)
+            self.ghost = gui.add_checkbox("Show the way", True)
+            self.told = gui.add_markdown("")
+
+    def offer(self, labels: tuple[str, ...]) -> None:
+        """Offer models; what was chosen stays where it can."""
+        if self.model.value not in labels:
+            set_options(self.model, labels or (NONE,), labels[-1] if labels else NONE)
+        else:
+            set_options(self.model, labels, self.model.value)
+        options = (NONE, *labels)
+        value = self.second.value if self.second.value in options else NONE
+        set_options(self.second, options, value)
+
+
+def on_the_way(pose: AnsweredPose, share: float) -> Pose:
+    """The gripper's pose after a share of the way from the pre-pose to the pose and the retreat.
+
+    The first two fifths lead to the pose, the last two away from it.
+    """
+    before, there, after = pose.T_scene_pre, pose.T_scene_gripper, pose.T_scene_retreat
+    if share < 0.4:
+        start, end, part = before, there, share / 0.4
+    elif share < 0.6:
+        return there.copy()
+    else:
+        start, end, part = there, after, (share - 0.6) / 0.4
+    moved = there.copy()
+    moved[:3, 3] = (1.0 - part) * start[:3, 3] + part * end[:3, 3]
+    return moved
+
+
+def _told_pose(side: _Side, pose: AnsweredPose, rank: int, count: int) -> str:
+    chosen = side.answer.best is pose
+    state = "feasible" if pose.feasible else f"not feasible: {pose.reason}"
+    told = (
+        f"**{plain(side.label)}**: pose {rank} of {count}, confidence {pose.confidence:.2f}, "
+        f"energy {plain(f'{pose.energy:.2f}')}; {plain(state)}."
+    )
+    if chosen:
+        told += " **This one would be executed.**"
+    if side.answer.best is None and rank == 1:
+        told += f" None would be executed: {plain(side.answer.reason)}."
+    warnings = " ".join(map(plain, side.answer.warnings))
+    return told + (f"\n\n{warnings}" if warnings and rank == 1 else "")

@@ -1,0 +1,31 @@
+// Sends the keys that move the gripper to the studio. What is typed into a field stays there.
+"use strict";
+(() => {
+  const moves = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown"];
+  const send = (name, event) =>
+    fetch(`./studio/key?name=${name}&shift=${+event.shiftKey}&alt=${+event.altKey}`, {
+      headers: { "X-Handful-Studio": "1" },
+    }).catch(() => {});
+  // The mouse was let go over the scene: a drag of the gripper is over.
+  window.addEventListener("pointerup", (event) => {
+    if (event.target && event.target.tagName === "CANVAS") send("release", event);
+  }, { capture: true });
+  window.addEventListener(
+    "keydown",
+    (event) => {
+      const at = event.target;
+      if (at && at.closest && at.closest("input, textarea, select, [role=slider]")) return;
+      const control = event.ctrlKey || event.metaKey;
+      let name = "";
+      if (!control && moves.includes(event.key)) name = event.key;
+      if (!control && !event.altKey && event.key.toLowerCase() === "s") name = "snap";
+      if (control && event.key.toLowerCase() === "z") name = event.shiftKey ? "redo" : "undo";
+      if (control && event.key.toLowerCase() === "y") name = "redo";
+      if (!name) return;
+      event.preventDefault();
+      event.stopPropagation();
+      send(name, event);
+    },
+    { capture: true },
+  );
+})();

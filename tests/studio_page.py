@@ -1,0 +1,127 @@
+"""A studio in a process of its own, and a real browser that opens its page."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import HANDFUL
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+WITHOUT_GPU = [
+    "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+]  # fmt: skip
+PATIENCE = 90_000
+"""Milliseconds that a page may take: software draws it, on a machine with other things to do."""
+
+
+def need_browser() -> None:
+    """Skip, with a sentence, where there is no browser to drive."""
+    pytest.importorskip("viser", reason="the studio needs the extra `view`")
+    pytest.importorskip("playwright", reason="the studio's pages are tested with playwright")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+
+
+class StudioProcess:
+    """A running `handful studio`."""
+
+    def __init__(self, folder: Path, *options: object, **variables: str) -> None:
+        words = [*HANDFUL, "studio", str(folder), "--port", "0", *map(str, options)]
+        environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **variables}
+        self.process = subprocess.Popen(
+            words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.search(r"http://\S+:\d+", line)
+        assert found, line + self.process.communicate(timeout=10)[0]
+        self.url = found.group()
+
+    def stop(self) -> int:
+        """Stop as Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+        try:
+            return self.process.wait(90)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+
+@contextmanager
+def studio(folder: Path, *options: object, **variables: str) -> Iterator[StudioProcess]:
+    running = StudioProcess(folder, *options, **variables)
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+@contextmanager
+def browser() -> Iterator[object]:
+    """Chromium without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=WITHOUT_GPU)
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def opened(chromium: object, url: str, size: tuple[int, int] = (900, 420)) -> object:
+    """The studio's page, when its panel is there."""
+    page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+    page.set_default_timeout(PATIENCE)
+    page.goto(url)
+    page.get_by_text("Contact point").wait_for()
+    return page
+
+
+def until(true: object, seconds: float = PATIENCE / 1000.0) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.2)
+
+
+def pixel_of(
+    point: np.ndarray, position: np.ndarray, target: np.ndarray, size: tuple[float, float]
+) -> tuple[float, float]:
+    """Where a page shows a point: its camera is at `position`, looks at `target`, z is up.
+
+    The library's camera sees 75 degrees from bottom to top.
+    """
+    forward = (target - position) / np.linalg.norm(target - position)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right /= np.linalg.norm(right)
+    up = np.cross(right, forward)
+    offset = point - position
+    scale = size[1] / 2.0 / np.tan(np.radians(75.0) / 2.0) / (offset @ forward)
+    return size[0] / 2.0 + scale * (offset @ right), size[1] / 2.0 - scale * (offset @ up)
+
+
+def view_of(scene: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the camera of a page stands, and where it looks, when a scene was opened."""
+    low, high = np.percentile(scene, [2.0, 98.0], axis=0)
+    center, radius = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
+    return center + 0.95 * radius * np.array([0.9, -1.35, 1.05]), center
+
+
+def gizmo_tip(pose: np.ndarray, contact: np.ndarray, axis: int) -> np.ndarray:
+    """A place on the arrow of the gizmo along an axis of the contact frame."""
+    T = pose @ contact
+    return T[:3, 3] + 0.11 * 0.9 * T[:3, axis]
