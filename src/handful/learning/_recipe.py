@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -101,6 +102,7 @@ class Recipe:
     """All that training the model of one step needs besides demonstrations.
 
     Attributes:
+        method: Name of the method that trains by it.
         step: Name and action of the step.
         model: Configuration of the network.
         objective: What is lowered.
@@ -109,6 +111,7 @@ class Recipe:
         search: How the trained model looks for poses.
     """
 
+    method: ClassVar[str] = "edf"
     step: TaskStep
     model: ModelConfig
     objective: LearnedQueryObjective | GraspQueryObjective
