@@ -3,6 +3,7 @@
 from ._calibration import calibrate as calibrate
 from ._edf import EDF as EDF
 from ._edf import EDF_TYPE0 as EDF_TYPE0
+from ._joint import JointNegatives as JointNegatives
 from ._method import AnyMethod as AnyMethod
 from ._method import Method as Method
 from ._method import MethodOptions as MethodOptions

@@ -7,9 +7,12 @@ from typing import Any
 
 from handful.demos import DemoSet
 from handful.learning._method import Method, MethodOptions
-from handful.learning._recipe import PRESETS, Recipe, recipe_for
+from handful.learning._recipe import PRESETS, WITHOUT_ORIENTATION, Recipe, recipe_for
 from handful.learning._train import EdfTrainer, finish, make_trainer
 from handful.policy import Predictor, load_predictor, save_predictor
+
+QUERIES = {"fast": WITHOUT_ORIENTATION, "slow": {False: 30, True: 10}}
+"""Query points of the ablation, for an empty and for a full gripper."""
 
 
 class Edf(Method[Recipe, EdfTrainer, Predictor]):
@@ -53,18 +56,19 @@ class EdfType0(Edf):
     """The paper's ablation: descriptors of type 0 only.
 
     Several query points together say which way a pose is turned. Its models are those of `edf` with
-    another configuration.
+    another configuration. `fast` uses 10 query points of an empty and 5 of a full gripper, `slow`
+    30 and 10.
     """
 
     name = "edf-type0"
-    presets = ("fast",)
+    presets = ("fast", "slow")
 
     def recipe(self, demos: DemoSet, step: str, options: MethodOptions) -> Recipe:
         """As for `edf`, with type 0 only."""
-        self.preset_of(options)
+        holding = demos.task.step(step).action.holding
         return recipe_for(
-            demos, step, types=(0,), colors_matter=options.colors_matter, steps=options.steps,
-            seed=options.seed,
+            demos, step, types=(0,), queries=QUERIES[self.preset_of(options)][holding],
+            colors_matter=options.colors_matter, steps=options.steps, seed=options.seed,
         )  # fmt: skip
 
 

@@ -70,6 +70,6 @@ class ImageAugmentation:
             motion[:3, :3] = Rotation.from_euler("z", rng.normal(0.0, self.yaw)).as_matrix()
             moved = rng.normal(0.0, self.shift * side, 2)
             motion[:2, 3] = middle + moved - motion[:2, :2] @ middle
-            if image.contains(motion[:2, :2] @ contact + motion[:2, 3]):
+            if image.contains((motion[:2, :2] @ contact + motion[:2, 3])[None])[0]:
                 return motion
         return np.eye(4)

@@ -30,7 +30,7 @@ class TransporterConfig:
         kernel_pixels: Along each side of the images of what is held; a multiple of 8.
         yaws: How many, evenly spaced.
         width: Channels of the networks as a share of the original's.
-        blocks: Bottlenecks of each stage.
+        blocks: Bottlenecks of each stage; the original has two.
         embedding: Channels that the heads of attention read.
         kernels: Kernels of transport; the heads read the match of each.
         kernel_channels: Channels of each kernel.
@@ -47,7 +47,7 @@ class TransporterConfig:
     kernel_pixels: int = 48
     yaws: int = 36
     width: float = 0.25
-    blocks: int = 2
+    blocks: int = 1
     embedding: int = 20
     kernels: int = 10
     kernel_channels: int = 10

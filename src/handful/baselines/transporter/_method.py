@@ -59,8 +59,8 @@ class TransporterRecipe:
 class Transporter(Method[TransporterRecipe, TransporterTrainer, TransporterPredictor]):
     """SE(3)-Transporter Networks, as the paper ran them.
 
-    `small` has pixels of 5 mm, a quarter of the channels, and six of the 36 yaws in a training
-    step; `original` has pixels of 2.5 mm, all channels, and all yaws.
+    `small` has pixels of 5 mm, a quarter of the channels, half of the layers, and three of the 36
+    yaws in a training step; `original` has pixels of 2.5 mm, all channels and layers, and all yaws.
     """
 
     name = NAME
@@ -75,13 +75,13 @@ class Transporter(Method[TransporterRecipe, TransporterTrainer, TransporterPredi
         if original:
             size = replace(
                 size, pixels=208, turned_pixels=256, kernel_pixels=96, pixel_size=0.0025, splat=1,
-                width=1.0,
+                width=1.0, blocks=2,
             )  # fmt: skip
         training = ORIGINAL_TRAINING if original else SMALL_TRAINING
         steps = training.steps if options.steps is None else options.steps
-        objective = TransporterObjective(
-            demos.gripper, ImageAugmentation(), 0 if original else WRONG_YAWS
-        )
+        objective = TransporterObjective(demos.gripper, ImageAugmentation())
+        if original:
+            objective = replace(objective, near_yaws=0, far_yaws=0)
         return TransporterRecipe(
             chosen,
             fitted_config(demos, step, size),
@@ -123,12 +123,12 @@ class Transporter(Method[TransporterRecipe, TransporterTrainer, TransporterPredi
         return TransporterPredictor(stored.step, model, stored.gripper)
 
 
-WRONG_YAWS = 5
-"""Wrong yaws that compete in a training step of the small size."""
 ORIGINAL_TRAINING = TrainingConfig(
     steps=2000, schedule=Schedule(peak=1e-4, warmup=0.0, floor=1.0), averaging=0.0
 )
 """Adam at a fixed rate, one demonstration a step."""
-SMALL_TRAINING = TrainingConfig(steps=1500, schedule=Schedule(peak=5e-4), averaging=0.97)
+SMALL_TRAINING = TrainingConfig(
+    steps=1200, schedule=Schedule(peak=1e-3, warmup=0.05), averaging=0.97
+)
 
 TRANSPORTER = Transporter()

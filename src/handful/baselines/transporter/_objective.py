@@ -19,6 +19,9 @@ from handful.demos import DemoSet, Gripper
 from handful.learning import Loss
 from handful.policy import without_hand
 
+NEXT = 2
+"""Yaws that are at most so many numbers from the right one are next to it."""
+
 
 @dataclass(frozen=True, eq=False)
 class TransporterExample:
@@ -42,12 +45,14 @@ class TransporterObjective:
     Attributes:
         gripper: Of the demonstrations.
         augmentation: What is changed.
-        wrong_yaws: How many wrong yaws compete in a step; 0 for all of them.
+        near_yaws: How many of the yaws next to the right one compete with it in a step.
+        far_yaws: How many of the others do; 0 for all yaws, near and far.
     """
 
     gripper: Gripper
     augmentation: ImageAugmentation
-    wrong_yaws: int
+    near_yaws: int = 1
+    far_yaws: int = 1
 
     def loss(
         self,
@@ -90,10 +95,18 @@ class TransporterObjective:
     ) -> tuple[list[int], list[float]]:
         """The right yaw and some others, and for how many each stands."""
         others = [number for number in range(count) if number != right]
-        few = self.wrong_yaws or len(others)
-        drawn = sorted(rng.choice(others, size=min(few, len(others)), replace=False).tolist())
-        share = len(others) / len(drawn) if drawn else 0.0
-        return [right, *drawn], [1.0, *(share for _ in drawn)]
+        if self.far_yaws == 0:
+            return [right, *others], [1.0] * count
+        near = [number for number in others if min((number - right) % count,
+                                                   (right - number) % count) <= NEXT]  # fmt: skip
+        far = [number for number in others if number not in near]
+        numbers, weights = [right], [1.0]
+        for group, few in ((near, self.near_yaws), (far, self.far_yaws)):
+            if group:
+                drawn = rng.choice(group, size=min(few, len(group)), replace=False).tolist()
+                numbers += drawn
+                weights += [len(group) / len(drawn)] * len(drawn)
+        return numbers, weights
 
 
 def _pixel(config: TransporterConfig, place: tuple[float, float], yaw: int) -> tuple[int, int]:
