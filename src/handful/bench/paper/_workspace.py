@@ -18,7 +18,8 @@ class PaperFolder:
     """Where everything is; what is there already is not done again.
 
     FOLDER/demos/TASK-VARIANT      demonstrations
-    FOLDER/runs/TASK-METHOD...     a run for each model that some table needs
+    FOLDER/runs/TASK-METHOD-PRESET-VARIANT-COUNT
+                                   a run for each contender and task that some table needs
 
     Attributes:
         path: The folder.
@@ -36,9 +37,9 @@ class PaperFolder:
 
     def run(self, task: str, contender: Contender) -> Path:
         """Folder of the models of a contender for a task; the same for every table."""
-        words = [task, contender.method, contender.preset, contender.variant(task)]
-        words.append(f"{contender.demonstrations:02d}")
-        return self.path / "runs" / "-".join(word for word in words if word)
+        preset = contender.preset or method_named(contender.method).presets[0]
+        words = [task, contender.method, preset, contender.variant(task)]
+        return self.path / "runs" / "-".join([*words, f"{contender.demonstrations:02d}"])
 
     def demos(
         self, task: str, contender: Contender, tell: Callable[[str], None] | None = None
