@@ -63,11 +63,6 @@ class PlanarFrame:
         down = float(-T_scene_contact[:, 2, 2].mean())
         return cls("down" if down > LOOKS_DOWN else "sideways")
 
-    @property
-    def T_base_gripper_rotation(self) -> Float[np.ndarray, "3 3"]:
-        """R_base."""
-        return BASES[self.base]
-
     def planar(self, T_scene_gripper: Float[np.ndarray, "4 4"], gripper: Gripper) -> PlanarPose:
         """The six numbers of a pose."""
         T_scene_contact = T_scene_gripper @ gripper.T_gripper_contact
@@ -93,11 +88,6 @@ class PlanarFrame:
         turn = np.eye(4)
         turn[:3, :3] = BASES[self.base]
         return turn @ np.linalg.inv(gripper.T_gripper_contact)
-
-
-def wrapped(angle: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
-    """Angles from -pi to pi."""
-    return (angle + np.pi) % (2.0 * np.pi) - np.pi
 
 
 def yaw_number(yaw: float, yaws: int) -> int:

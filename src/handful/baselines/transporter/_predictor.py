@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from PIL import Image
-from torch import Tensor
 
 from handful._checks import MAX_POSES, whole_number
 from handful.baselines.transporter._image import Points
@@ -129,9 +128,9 @@ class TransporterPredictor:
         scores = self.scores(scene, grasp)
         seen = config.image.draw(Points.of(as_cloud(scene, "scene")))
         heat = self._heat(scores)
-        shown = [seen[:3].transpose(1, 2, 0), np.repeat(heat[..., None], 3, axis=2)]
-        marked = 0.5 * shown[0] + 0.5 * np.stack([heat, heat**2, 0.2 * (1 - heat)], axis=-1)
-        panels = [_panel(one) for one in (shown[0], marked)]
+        colors = seen[:3].transpose(1, 2, 0)
+        marked = 0.5 * colors + 0.5 * np.stack([heat, heat**2, 0.2 * (1.0 - heat)], axis=-1)
+        panels = [_panel(colors), _panel(marked)]
         titles = ["from above", f"heat map of {self.step.name}"]
         if config.holding and grasp is not None:
             held = Points.of(without_hand(as_cloud(grasp, "grasp"), self.gripper))
@@ -148,13 +147,9 @@ class TransporterPredictor:
         for values, plane, valid in zip(logits, scores.positions, scores.valid, strict=True):
             inside = valid.numpy()
             at = np.floor((plane[inside] - np.asarray(frame.low)) / frame.size).astype(int)
-            np.maximum.at(heat, (at[:, 1], at[:, 0]), _numpy(values)[inside])
+            np.maximum.at(heat, (at[:, 1], at[:, 0]), values.double().numpy()[inside])
         best = heat.max()
         return np.clip(1.0 + (heat - best) / 10.0, 0.0, 1.0)
-
-
-def _numpy(values: Tensor) -> Float[np.ndarray, "*any"]:
-    return values.double().numpy()
 
 
 def _panel(image: Float[np.ndarray, "h w 3"]) -> Image.Image:
