@@ -13,6 +13,7 @@ from torch.nn import functional
 from handful.baselines.transporter import (
     ImageFrame,
     PlanarFrame,
+    PlanarPose,
     Points,
     ResidualNetwork,
     TransporterConfig,
@@ -127,7 +128,7 @@ def test_turning_a_pose_in_the_plane_changes_its_yaw_only(turn, yaw, roll, pitch
 def test_what_is_held_looks_as_it_does_in_the_scene():
     for base in ("down", "sideways"):
         frame = PlanarFrame(base)
-        pose = frame.pose(frame.planar(np.eye(4), GRIPPER).__class__(0, 0, 0, 0, 0, 0), GRIPPER)
+        pose = frame.pose(PlanarPose(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), GRIPPER)
         assert np.allclose(pose, frame.held(GRIPPER), atol=1e-9)
 
 
@@ -242,10 +243,10 @@ def test_few_wrong_yaws_stand_for_all_of_them_on_average():
     rest, valid = torch.zeros(6, 3, 4, 4).double(), torch.ones(6, 4, 4, dtype=torch.bool)
     weights = torch.tensor([1.0, *[35 / 5] * 5]).double()
     sums = []
-    for _ in range(3000):
+    for _ in range(1000):
         some = [0, *rng.choice(np.arange(1, 36), 5, replace=False).tolist()]
         loss = pose_loss(
             logits[some], rest, valid, weights, (0, 1, 1), torch.zeros(3).double(), False
         )
         sums.append(loss.others.exp().item())
-    assert np.mean(sums) == pytest.approx(exact, rel=0.01)
+    assert np.mean(sums) == pytest.approx(exact, rel=0.02)

@@ -186,11 +186,12 @@ def _training_bars(
                  for step in steps}  # fmt: skip
 
         def tell(step: str, report: StepReport) -> None:
-            weights = " ".join(f"{weight:.2f}" for weight in report.weights)
             told = (
                 f"loss {report.loss:.2f}, energy {report.target_energy:.1f} against "
-                f"{report.negative_energy:.1f}, weights {weights}"
+                f"{report.negative_energy:.1f}"
             )
+            if report.weights:
+                told += ", weights " + " ".join(f"{weight:.2f}" for weight in report.weights)
             if report.skipped:
                 told += f", {report.skipped} skipped"
             bars.start_task(lines[step])

@@ -85,10 +85,8 @@ class TransporterObjective:
             scores.logits, scores.rest, scores.valid, torch.tensor(weights), target,
             torch.from_numpy(planar.rest).float(), config.holding,
         )  # fmt: skip
-        return Loss(
-            loss.total, loss.likelihood.item(), -loss.target.item(), -loss.others.item(),
-            (loss.regression.item(),),
-        )  # fmt: skip
+        energy, others = -loss.target.item(), -loss.others.item()
+        return Loss(loss.total, loss.likelihood.item(), energy, others, ())
 
     def _yaws(
         self, right: int, count: int, rng: np.random.Generator

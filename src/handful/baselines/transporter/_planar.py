@@ -67,9 +67,11 @@ class PlanarFrame:
         """The six numbers of a pose."""
         T_scene_contact = T_scene_gripper @ gripper.T_gripper_contact
         turned = T_scene_contact[:3, :3] @ BASES[self.base].T
-        roll, pitch, yaw = Rotation.from_matrix(turned).as_euler("xyz")
-        x, y, z = T_scene_contact[:3, 3]
-        return PlanarPose(float(x), float(y), float(yaw), float(z), float(roll), float(pitch))
+        roll = math.atan2(turned[2, 1], turned[2, 2])
+        pitch = math.asin(min(1.0, max(-1.0, -turned[2, 0])))
+        yaw = math.atan2(turned[1, 0], turned[0, 0])
+        x, y, z = T_scene_contact[:3, 3].tolist()
+        return PlanarPose(x, y, yaw, z, roll, pitch)
 
     def pose(self, planar: PlanarPose, gripper: Gripper) -> Float[np.ndarray, "4 4"]:
         """T_scene_gripper from the six numbers."""
