@@ -105,6 +105,14 @@ def test_a_changed_model_is_refused(tmp_path, change):
         read_parts(folder, "theirs", Preparation)
 
 
+def test_a_model_without_digests_is_read(tmp_path):
+    folder = save_parts(tmp_path / "pick", "theirs", STORED, nn.Linear(3, 2))
+    content = json.loads((folder / "config.json").read_text())
+    del content["digests"]
+    (folder / "config.json").write_text(json.dumps(content))
+    assert read_parts(folder, "theirs", Preparation) == STORED
+
+
 def test_weights_of_another_shape_or_not_finite_are_refused(tmp_path):
     folder = save_parts(tmp_path / "pick", "theirs", STORED, nn.Linear(3, 2))
     with pytest.raises(FileFormatError, match="need"):

@@ -103,6 +103,18 @@ def read_parts(folder: str | Path, method: str, kind: type[Config]) -> StoredMod
     if named != method:
         raise FileFormatError(f"{fields.address}: is of the method {named!r}: need {method!r}.")
     values = {name: fields.any(name) for name in ("step", "gripper", "config")}
+    if fields.has("digests"):
+        _check_digests(fields, values, path)
+    fields.done()
+    return StoredModel(
+        step_from_json(values["step"], f"{fields.address}: step"),
+        config_from_json(Gripper, values["gripper"], f"{fields.address}: gripper"),
+        config_from_json(kind, values["config"], f"{fields.address}: config"),
+    )
+
+
+def _check_digests(fields: Fields, values: dict[str, Any], path: Path) -> None:
+    """Refuse files that are not as they were saved."""
     digests = Fields(fields.any("digests"), f"{fields.address}: digests", FileFormatError)
     found = {
         _OWN: (path / CONFIG, digest_of(_canonical(values))),
@@ -112,15 +124,10 @@ def read_parts(folder: str | Path, method: str, kind: type[Config]) -> StoredMod
         if digests.text(name, longest=100) != digest:
             raise FileFormatError(
                 f"{file}: is not as it was saved (its SHA-256 digest differs): copy the model "
-                "again, or train it again."
+                "again, or train it again. If you changed it on purpose, take the field 'digests' "
+                f"out of {path / CONFIG}."
             )
     digests.done()
-    fields.done()
-    return StoredModel(
-        step_from_json(values["step"], f"{fields.address}: step"),
-        config_from_json(Gripper, values["gripper"], f"{fields.address}: gripper"),
-        config_from_json(kind, values["config"], f"{fields.address}: config"),
-    )
 
 
 def read_weights(folder: str | Path, model: nn.Module) -> None:

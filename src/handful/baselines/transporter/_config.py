@@ -54,20 +54,23 @@ class TransporterConfig:
 
     def __post_init__(self) -> None:
         for name in ("pixels", "turned_pixels", "kernel_pixels"):
-            if whole_number(f"transporter {name}", getattr(self, name), 16, 1024) % 8:
-                raise OptionError(
-                    f"transporter {name} is {getattr(self, name)}: need a multiple of 8."
-                )
+            value = whole_number(f"transporter {name}", getattr(self, name), 16, 384)
+            if value % 8:
+                raise OptionError(f"transporter {name} is {value}: need a multiple of 8.")
         real_number("transporter pixel_size", self.pixel_size, 1e-4, 0.1)
-        real_number("transporter width", self.width, 1e-2, 4.0)
-        for name in ("embedding", "kernels", "kernel_channels", "blocks"):
-            whole_number(f"transporter {name}", getattr(self, name), 1, 256)
-        whole_number("transporter yaws", self.yaws, 1, 360)
+        real_number("transporter width", self.width, 1e-2, 1.5)
+        whole_number("transporter blocks", self.blocks, 1, 4)
+        whole_number("transporter yaws", self.yaws, 1, 72)
         whole_number("transporter splat", self.splat, 0, 8)
+        for name in ("embedding", "kernels", "kernel_channels"):
+            whole_number(f"transporter {name}", getattr(self, name), 1, 32)
         if len(self.center) != 2 or len(self.middle) != 3:
             raise OptionError(
-                f"transporter center {self.center}, middle {self.middle}: need two and three."
+                f"transporter center has {len(self.center)} and middle {len(self.middle)} numbers: "
+                "need two and three."
             )
+        for number in (*self.center, *self.middle):
+            real_number("transporter center and middle", number, -1000.0, 1000.0)
         PlanarFrame(self.base)
 
     @property
