@@ -128,7 +128,8 @@ ORIGINAL_TRAINING = TrainingConfig(
 )
 """Adam at a fixed rate, one demonstration a step."""
 SMALL_TRAINING = TrainingConfig(
-    steps=1200, schedule=Schedule(peak=1e-3, warmup=0.05), averaging=0.97
+    steps=2000, schedule=Schedule(peak=1e-3, warmup=0.05), averaging=0.97
 )
+"""As many steps, at a rate that fits a smaller network and ends near zero."""
 
 TRANSPORTER = Transporter()
