@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from torch.nn import functional
 
 from handful.baselines.transporter import (
+    ImageAugmentation,
     ImageFrame,
     PlanarFrame,
     PlanarPose,
@@ -64,8 +65,9 @@ def slow_image(frame: ImageFrame, points: Points) -> np.ndarray:
     for position, color in zip(points.xyz, points.rgb, strict=True):
         row, column = frame.pixel_of(position[0], position[1])
         height = position[2] - frame.bottom
-        if not 0 <= height <= frame.top:
+        if not -0.02 <= height <= frame.top:
             continue
+        height = max(height, 0.0)
         for i in range(row - frame.splat, row + frame.splat + 1):
             for j in range(column - frame.splat, column + frame.splat + 1):
                 if frame.holds(i, j) and height >= highest[i, j]:
@@ -79,6 +81,16 @@ def test_an_image_shows_the_highest_points(splat):
     frame = ImageFrame(24, 0.015, (-0.15, -0.2), bottom=0.05, top=0.2, splat=splat)
     points = some_points(splat)
     assert np.allclose(frame.draw(points), slow_image(frame, points), atol=1e-6)
+
+
+def test_noise_makes_no_holes_in_a_table():
+    """Training adds noise to points, and use does not: both must see the table."""
+    rng = np.random.default_rng(0)
+    table = np.c_[rng.uniform(-0.3, 0.3, (50_000, 2)), np.zeros(50_000)]
+    clean = Points.sorted(table, np.full((50_000, 3), 0.5))
+    frame = ImageFrame.around((0.0, 0.0), 104, 0.005)
+    seen = [frame.draw(one)[0] > 0 for one in (clean, ImageAugmentation().noisy(clean, rng))]
+    assert seen[1].mean() > seen[0].mean() - 0.02
 
 
 def test_turning_the_points_or_the_image_is_the_same():

@@ -11,6 +11,9 @@ from handful.clouds import PointCloud, voxel_filter
 
 CHANNELS = 4
 """Red, green, blue and height."""
+BELOW = 0.02
+"""Metres: noise puts points of a table below it. Left out, they would be holes that only training
+shows, and a network that learned from holes finds nothing in clean images."""
 THINNED = 0.001
 """Clouds are thinned to this before they are drawn, metres."""
 
@@ -59,7 +62,8 @@ class ImageFrame:
         pixels: Along each side.
         size: Side of a pixel, metres.
         low: Corner with the smallest x and y, metres.
-        bottom: Height that is drawn as 0, metres; lower points are left out.
+        bottom: Height that is drawn as 0, metres. So are points up to `BELOW` lower; those that are
+            lower still are left out.
         top: Greatest height over it; higher points are left out, metres.
         splat: Each point also covers this many pixels on each side of its own.
     """
@@ -101,7 +105,8 @@ class ImageFrame:
         plane = moved @ np.array([[c, -s], [s, c]]) + np.asarray(pivot)
         height = points.xyz[:, 2] - self.bottom
         cells = np.floor((plane - np.asarray(self.low)) / self.size).astype(np.int64)
-        kept = (height >= 0.0) & (height <= self.top)
+        kept = (height >= -BELOW) & (height <= self.top)
+        height = np.maximum(height, 0.0)
         values = np.concatenate([points.rgb, height[:, None]], axis=1)[kept]
         cells = cells[kept]
         image = np.zeros((self.pixels, self.pixels, CHANNELS), dtype=np.float32)
