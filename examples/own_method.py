@@ -105,7 +105,8 @@ class HighestPoint(Method[Recipe, Trainer, Predictor]):
     def recipe(self, demos: DemoSet, step: str, options: MethodOptions) -> Recipe:
         self.preset_of(options)
         steps = 200 if options.steps is None else options.steps
-        return Recipe(demos.task.step(step), TrainingConfig(steps=steps, seed=options.seed))
+        training = TrainingConfig(steps=steps, seed=options.seed, optimizer="adam")
+        return Recipe(demos.task.step(step), training)
 
     def trainer(self, demos: DemoSet, recipe: Recipe) -> Trainer:
         contact = demos.gripper.T_gripper_contact

@@ -124,11 +124,17 @@ class Transporter(Method[TransporterRecipe, TransporterTrainer, TransporterPredi
 
 
 ORIGINAL_TRAINING = TrainingConfig(
-    steps=2000, schedule=Schedule(peak=1e-4, warmup=0.0, floor=1.0), averaging=0.0
+    steps=2000,
+    schedule=Schedule(peak=1e-4, warmup=0.0, floor=1.0),
+    averaging=0.0,
+    optimizer="adam",
 )
 """Adam at a fixed rate, one demonstration a step."""
 SMALL_TRAINING = TrainingConfig(
-    steps=2000, schedule=Schedule(peak=1e-3, warmup=0.05), averaging=0.97
+    steps=2000,
+    schedule=Schedule(peak=1e-3, warmup=0.05, floor=0.02),
+    averaging=0.97,
+    optimizer="adam",
 )
 """As many steps, at a rate that fits a smaller network and ends near zero."""
 
