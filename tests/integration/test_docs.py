@@ -20,6 +20,7 @@ SECONDS = {
     "README.md": 30,
     "benchmark.md": 40,
     "training.md": 60,
+    "methods.md": 15,
     "robot.md": 20,
     "simulation.md": 20,
 }

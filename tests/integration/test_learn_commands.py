@@ -43,8 +43,8 @@ def test_a_run_says_how_it_was_made(trained, demos):
     summary = RunFolder(trained).summary()
     assert (summary.demonstrations.folder, summary.demonstrations.count) == (str(demos), 1)
     options = {
+        "method": "edf",
         "preset": "fast",
-        "descriptor": "0,1,2,3",
         "colors_matter": False,
         "seed": 0,
     }
@@ -98,7 +98,7 @@ def test_mistakes_are_one_sentence(run, trained, demos, tmp_path):
     scene = cloud(demos, "pick_scene")
     wrong_use = (
         "leave out --grasp", "give --grasp", ".png or .jpg", "--resume", "other demonstrations",
-        "preset 'quick'", "types like 0,1,2,3",
+        "preset 'quick'", "method 'edff'",
     )  # fmt: skip
     for words, told in [
         (["infer", trained / "pick", scene, "--grasp", scene], "leave out --grasp"),
@@ -112,7 +112,7 @@ def test_mistakes_are_one_sentence(run, trained, demos, tmp_path):
         (["train", demos, "--out", trained, "--resume", "--seed", 5], "other demonstrations"),
         (["train", demos, "--out", tmp_path / "r", "--step", "grab"], "step 'grab'"),
         (["train", demos, "--out", tmp_path / "r", "--preset", "quick"], "preset 'quick'"),
-        (["train", demos, "--out", tmp_path / "r", "--descriptor", "a"], "types like 0,1,2,3"),
+        (["train", demos, "--out", tmp_path / "r", "--method", "edff"], "method 'edff'"),
         (["train", tmp_path, "--out", tmp_path / "r"], "demos.json"),
     ]:
         done = run(*words)

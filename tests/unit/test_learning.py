@@ -284,25 +284,6 @@ def test_a_query_point_in_empty_space_learns_nothing_and_gains_nothing():
     assert float(found.loss.detach()) == pytest.approx(0.5 * float(alone) + 0.5 * nothing)
 
 
-def test_weights_of_query_points_can_be_left_alone():
-    energy, scene, target = one_query_in_a_box()
-    logits = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    queries = QueryPoints(
-        energy.queries.positions + torch.tensor([[0.0, 0.0, 0.0], [0.01, 0.0, 0.0]]),
-        logits.softmax(0),
-        energy.queries.descriptors.repeat(2, 1).requires_grad_(),
-    )
-    two = replace(energy, queries=queries)
-    alone = LatticeNegatives(0.05, 20, 0.03, learn_weights=False)
-    alone.likelihood(two, target, scene, generator()).loss.backward(retain_graph=True)
-    assert logits.grad is None
-    assert queries.descriptors.grad is not None
-    assert (queries.descriptors.grad.norm(dim=1) > 0).all()
-    LatticeNegatives(0.05, 20, 0.03).likelihood(two, target, scene, generator()).loss.backward()
-    assert logits.grad is not None
-    assert float(logits.grad.norm()) > 0
-
-
 # --- objectives ---------------------------------------------------------------------------------
 
 

@@ -71,7 +71,7 @@ def scene() -> EncodedCloud:
 
 
 def share(negatives: LatticeNegatives, log_density: float, log_cell: float) -> float:
-    return float(negatives._share(torch.tensor(log_density, dtype=DTYPE), log_cell))
+    return float(negatives.near.log_share(torch.tensor(log_density, dtype=DTYPE), log_cell))
 
 
 def sums(negatives: LatticeNegatives, count: int) -> np.ndarray:

@@ -8,7 +8,16 @@ import pytest
 from handful.clouds import PointCloud
 from handful.demos import Action, ContactFrame, Demonstration, DemoSet, Gripper, Step
 from handful.errors import DemoError, OptionError
-from handful.learning import GraspQueryObjective, LearnedQueryObjective, PaperNegatives, recipe_for
+from handful.learning import (
+    EDF_TYPE0,
+    GraspQueryObjective,
+    JointNegatives,
+    LatticeNegatives,
+    LearnedQueryObjective,
+    MethodOptions,
+    PaperNegatives,
+    recipe_for,
+)
 from handful.learning._recipe import descriptor_channels
 from handful.learning.variation import Augmentation, ContextDropout, Variation
 from samples import mug_sample, small_demos
@@ -164,5 +173,18 @@ def test_type_0_alone_has_query_points_enough_to_know_an_orientation():
     np.testing.assert_allclose(np.linalg.norm(around, axis=1), 0.02)
     assert np.linalg.matrix_rank(around, tol=1e-3) == 3
     for name in demos.task.names:
-        assert recipe_for(demos, name).objective.negatives.learn_weights
-        assert not recipe_for(demos, name, types=(0,)).objective.negatives.learn_weights
+        assert isinstance(recipe_for(demos, name).objective.negatives, LatticeNegatives)
+        joint = recipe_for(demos, name, types=(0,)).objective.negatives
+        assert isinstance(joint, JointNegatives)
+
+
+@pytest.mark.parametrize(("preset", "counts"), [("fast", (10, 5)), ("slow", (30, 10))])
+def test_the_ablation_has_the_query_points_of_the_paper(preset, counts):
+    demos = small_demos()
+    pick, place = (
+        EDF_TYPE0.recipe(demos, name, MethodOptions(preset)) for name in demos.task.names
+    )
+    assert len(pick.model.learned.positions) == counts[0]
+    assert place.model.grasp.strongest == counts[1]
+    assert (place.objective.strongest, place.objective.candidates) == (counts[1], counts[1])
+    assert pick.method == "edf"

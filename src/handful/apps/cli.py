@@ -27,6 +27,7 @@ from handful.apps import (
     import_commands,
     infer_commands,
     learn_commands,
+    paper_commands,
     serve_commands,
     sim_commands,
     studio_commands,
@@ -62,6 +63,7 @@ serve_commands.register(app)
 infer_commands.register(app)
 bench_commands.register(app)
 demo_commands.register(app)
+paper_commands.register(app)
 sim_commands.register(app)
 import_commands.register(import_app)
 demos_commands.register(app)

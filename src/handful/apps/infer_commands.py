@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -26,7 +26,7 @@ from handful.errors import OptionError
 if TYPE_CHECKING:
     from handful.answers import PoseAnswer
     from handful.clouds import PointCloud
-    from handful.policy import Predictor
+    from handful.policy import TrainedPredictor
 
 console = Console(emoji=False)
 
@@ -94,6 +94,7 @@ def infer(
     from handful.answers import answer_to_json
     from handful.clouds import read_cloud
     from handful.demos import load_gripper
+    from handful.policy import answer_for
 
     if picture is not None:
         check_picture_name(picture)
@@ -104,8 +105,8 @@ def infer(
     scene_cloud = read_cloud(scene)
     grasp_cloud = None if grasp is None else read_cloud(grasp)
     with console.status("Looking for poses"):
-        answer = model.answer(
-            scene_cloud, grasp_cloud, limits=limits, n=n, seed=seed,
+        answer = answer_for(
+            model, scene_cloud, grasp_cloud, limits=limits, n=n, seed=seed,
             least_confidence=least_confidence,
         )  # fmt: skip
     _tell(answer, model)
@@ -118,13 +119,12 @@ def infer(
         raise typer.Exit(NOTHING_FOUND)
 
 
-def _predictor(run: Path, step: str | None, holding: bool) -> Predictor:
+def _predictor(run: Path, step: str | None, holding: bool) -> TrainedPredictor:
     """The predictor that is asked: of a model's folder, or of one step of a run."""
-    from handful.learning import RunFolder
-    from handful.policy import load_predictor
+    from handful.learning import RunFolder, load_trained
 
     if (run / "config.json").is_file():
-        predictor = load_predictor(run)
+        predictor = load_trained(run)
     else:
         folder = RunFolder(run)
         task = folder.task
@@ -146,7 +146,7 @@ def _predictor(run: Path, step: str | None, holding: bool) -> Predictor:
     return predictor
 
 
-def _tell(answer: PoseAnswer, model: Predictor, rows: int = 5) -> None:
+def _tell(answer: PoseAnswer, model: TrainedPredictor, rows: int = 5) -> None:
     """A table of the best poses, or why there is none."""
     from rich.table import Table as RichTable
 
@@ -185,29 +185,35 @@ def _tell(answer: PoseAnswer, model: Predictor, rows: int = 5) -> None:
 
 
 def _draw(
-    model: Predictor,
+    model: TrainedPredictor,
     answer: PoseAnswer,
     scene: PointCloud,
     grasp: PointCloud | None,
     picture: Path,
 ) -> None:
-    """A picture of the best poses and of the key field."""
+    """A picture of the best poses and, for models that have one, of the key field."""
     import numpy as np
 
+    from handful.policy import PicturedPredictor, Predictor
+    from handful.render import tile
     from handful.viz import picture_of_inference
 
     if not answer.poses:
         console.print("No picture: there is no pose to draw.")
         return
     with console.status("Drawing"):
-        energy, _ = model.energy(scene, grasp, own_frames=False)
+        field: dict[str, Any] = {}
+        if isinstance(model, Predictor):
+            energy, _ = model.energy(scene, grasp, own_frames=False)
+            field = {"key": energy.field, "queries": model.queries_of_gripper(energy)}
         image = picture_of_inference(
             scene,
             np.stack([pose.T_scene_gripper for pose in answer.poses]),
             model.gripper,
-            key=energy.field,  # type: ignore[arg-type]
-            queries=model.queries_of_gripper(energy),
             grasp=grasp,
+            **field,
         )
+        if isinstance(model, PicturedPredictor):
+            image = tile([image, model.picture(scene, grasp)], 1)
         write_picture(image, picture)
     console.print(escape(f"Picture: {picture}"), soft_wrap=True)

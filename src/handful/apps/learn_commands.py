@@ -22,7 +22,7 @@ from handful.errors import OptionError
 
 if TYPE_CHECKING:
     from handful.demos import DemoSet
-    from handful.learning import Recipe, RunFolder, StepReport
+    from handful.learning import RunFolder, StepRecipe, StepReport
 
 console = Console(emoji=False)
 
@@ -38,12 +38,19 @@ def train(
     step: Annotated[
         str | None, typer.Option(help="Train this step only.", show_default="all steps")
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="edf: the paper's. edf-type0: its ablation. Others: docs/methods.md.",
+        ),
+    ] = "edf",
     preset: Annotated[
-        str, typer.Option(help="fast: minutes. paper: the paper's Markov chains, many hours.")
-    ] = "fast",
-    descriptor: Annotated[
-        str, typer.Option(help="Types of the descriptors; 0 alone is the paper's ablation.")
-    ] = "0,1,2,3",
+        str,
+        typer.Option(
+            help="Of the method. edf has fast (minutes) and paper (its Markov chains, many hours).",
+            show_default="the method's first",
+        ),
+    ] = "",
     colors_matter: Annotated[
         bool,
         typer.Option(
@@ -75,29 +82,22 @@ def train(
 
     Example: `handful train out/red_cube --out runs/red_cube --colors-matter`
 
+    Example: `handful train out/mug --out runs/mug_type0 --method edf-type0`
+
     Example: `handful train out/mug --out runs/mug --step "hang mug" --resume`
     """
     from handful.demos import load_demos
-    from handful.learning import RunFolder, recipe_for
+    from handful.learning import MethodOptions, RunFolder, method_named
 
-    types = _types(descriptor)
+    chosen = method_named(method)
+    options = MethodOptions(preset, steps, seed, colors_matter)
+    preset = chosen.preset_of(options)
     loaded = load_demos(demos)
     names = loaded.task.names if step is None else (loaded.task.step(step).name,)
     check_before_training(loaded, demos, force)
-    if preset == "paper":
+    if (method, preset) == ("edf", "paper"):
         console.print("The paper's Markov chains take hours on a GPU, and days here.")
-    recipes = [
-        recipe_for(
-            loaded,
-            name,
-            preset=preset,
-            types=types,
-            colors_matter=colors_matter,
-            steps=steps,
-            seed=seed,
-        )
-        for name in names
-    ]
+    recipes = [chosen.recipe(loaded, name, options) for name in names]
     with _process_group() as first:
         train_with_progress(
             loaded, recipes, out, workers=workers, resume=resume, overwrite=overwrite, shown=first
@@ -109,8 +109,8 @@ def train(
             len(loaded),
             shlex.join(["handful", *sys.argv[1:]]),
             {
+                "method": method,
                 "preset": preset,
-                "descriptor": descriptor,
                 "colors_matter": colors_matter,
                 "seed": seed,
             },
@@ -138,7 +138,7 @@ def _tell_separation(run: RunFolder, step: str, count: int) -> None:
 
 def train_with_progress(
     demos: DemoSet,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[StepRecipe],
     folder: Path,
     *,
     workers: int | None = None,
@@ -186,11 +186,12 @@ def _training_bars(
                  for step in steps}  # fmt: skip
 
         def tell(step: str, report: StepReport) -> None:
-            weights = " ".join(f"{weight:.2f}" for weight in report.weights)
             told = (
                 f"loss {report.loss:.2f}, energy {report.target_energy:.1f} against "
-                f"{report.negative_energy:.1f}, weights {weights}"
+                f"{report.negative_energy:.1f}"
             )
+            if report.weights:
+                told += ", weights " + " ".join(f"{weight:.2f}" for weight in report.weights)
             if report.skipped:
                 told += f", {report.skipped} skipped"
             bars.start_task(lines[step])
@@ -198,13 +199,6 @@ def _training_bars(
             bars.update(lines[step], total=report.steps, completed=done, told=told)
 
         yield tell
-
-
-def _types(descriptor: str) -> list[int]:
-    try:
-        return [int(part) for part in descriptor.split(",")]
-    except ValueError as error:
-        raise OptionError(f"--descriptor {descriptor}: give types like 0,1,2,3.") from error
 
 
 @contextmanager

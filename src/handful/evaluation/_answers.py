@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
 from handful.demos import Gripper, Step
-from handful.policy import SURE_ENOUGH, Feasibility, Predictor, without_hand
+from handful.policy import SURE_ENOUGH, Feasibility, Predictor, TrainedPredictor, without_hand
 
 NEAR, TURNED = 0.025, math.radians(25.0)
 """Metres and radians: a pose this near to a demonstrated one is that pose. Grasps that are off by
@@ -77,7 +77,9 @@ class Answer:
         return Outcome.MISSED
 
 
-def ask(predictor: Predictor, demo: str, step: Step, gripper: Gripper, seed: int = 0) -> Answer:
+def ask(
+    predictor: TrainedPredictor, demo: str, step: Step, gripper: Gripper, seed: int = 0
+) -> Answer:
     """Ask a model about a demonstrated step.
 
     Args:
@@ -88,10 +90,14 @@ def ask(predictor: Predictor, demo: str, step: Step, gripper: Gripper, seed: int
         seed: The same seed gives the same answer.
     """
     grasp = step.grasp if step.action.holding else None
-    view = predictor.look(step.scene, grasp)
-    poses = view.sample(POSES, seed)
-    rated = view.rate(step.targets)
-    demonstrated = float(rated.confidence[0]) if len(rated) else 0.0
+    demonstrated = 0.0
+    if isinstance(predictor, Predictor):
+        view = predictor.look(step.scene, grasp)
+        poses = view.sample(POSES, seed)
+        rated = view.rate(step.targets)
+        demonstrated = float(rated.confidence[0]) if len(rated) else 0.0
+    else:
+        poses = predictor.sample(step.scene, grasp, POSES, seed)
     if not len(poses):
         nothing = math.inf
         return Answer(

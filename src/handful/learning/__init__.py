@@ -1,6 +1,18 @@
 """Learning from demonstrations: variation, objectives, the trainer, recipes and runs on disk."""
 
 from ._calibration import calibrate as calibrate
+from ._edf import EDF as EDF
+from ._edf import EDF_TYPE0 as EDF_TYPE0
+from ._joint import JointNegatives as JointNegatives
+from ._method import AnyMethod as AnyMethod
+from ._method import Method as Method
+from ._method import MethodOptions as MethodOptions
+from ._method import StepRecipe as StepRecipe
+from ._method import StepTrainer as StepTrainer
+from ._method_storage import StoredModel as StoredModel
+from ._method_storage import read_parts as read_parts
+from ._method_storage import read_weights as read_weights
+from ._method_storage import save_parts as save_parts
 from ._near_target import NearTarget as NearTarget
 from ._negatives import LatticeNegatives as LatticeNegatives
 from ._negatives import Likelihood as Likelihood
@@ -18,6 +30,11 @@ from ._parallel import train_side_by_side as train_side_by_side
 from ._recipe import PRESETS as PRESETS
 from ._recipe import Recipe as Recipe
 from ._recipe import recipe_for as recipe_for
+from ._registry import load_trained as load_trained
+from ._registry import method_named as method_named
+from ._registry import method_names as method_names
+from ._registry import method_of as method_of
+from ._registry import only_edf as only_edf
 from ._rivals import Rivals as Rivals
 from ._run import RunFolder as RunFolder
 from ._run import predictor_so_far as predictor_so_far

@@ -64,6 +64,21 @@ class NearTarget:
         density = noise.log_density(turns) - 0.5 * shift.square().sum(-1) - self._log_spread
         return near.to(pose), density.to(pose)
 
+    def log_share(
+        self, log_density: Float[Tensor, "*near"], log_cell: float
+    ) -> Float[Tensor, "*near"]:
+        """log(1 + cell K q): how much less than a pose of the lattice one near the target counts.
+
+        Per volume there are 1 / cell poses of the lattice and K q near the target.
+
+        Args:
+            log_density: Log q of poses.
+            log_cell: Log of the volume that a pose of the lattice stands for.
+        """
+        if self.count == 0:
+            return torch.zeros_like(log_density)
+        return torch.nn.functional.softplus(log_density + log_cell + math.log(self.count))
+
     @property
     def log_peak(self) -> float:
         """Logarithm of the density at the target itself, where it is highest."""

@@ -105,6 +105,10 @@ class Negatives(Protocol):
 class LatticeNegatives:
     """All poses of a lattice, without a Markov chain; see the text of this module.
 
+    Weights of query points are learned from how well each does alone. Then one point wins in the
+    end, which is well where one is enough, and wrong where only several together know an
+    orientation, with descriptors of type 0: `JointNegatives` is for those.
+
     A query point that is in empty space at the target, where there is no lattice, has no
     competitors. It counts as one that knows nothing: all poses are alike to it.
 
@@ -112,9 +116,6 @@ class LatticeNegatives:
         spacing: Distance of neighbouring positions, metres.
         rotations: Number of rotations.
         reach: Positions farther than this from every point of the scene are left out, metres.
-        learn_weights: Whether weights of query points are learned from how well each does alone.
-            Then one point wins in the end, which is well where one is enough, and wrong where only
-            several together know an orientation: with descriptors of type 0.
         near: Poses near the target that compete besides.
         rivals: Minima elsewhere that compete besides.
     """
@@ -122,7 +123,6 @@ class LatticeNegatives:
     spacing: float = 0.025
     rotations: int = 300
     reach: float = 0.03
-    learn_weights: bool = True
     near: NearTarget = field(default_factory=NearTarget)
     rivals: Rivals = field(default_factory=Rivals)
 
@@ -153,7 +153,7 @@ class LatticeNegatives:
         lattice = self.lattice(scene.points, generator)
         at_target = energy.per_query(poses)
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
-        peak = self._share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
+        peak = self.near.log_share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
         near = torch.full_like(at_target, -math.inf)
         if self.near.count > 0:
             near = torch.stack([self._near(energy, p, lattice.log_cell, generator) for p in poses])
@@ -167,8 +167,6 @@ class LatticeNegatives:
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
         knows_nothing = math.log(len(lattice.positions) * len(lattice.rotations))
         weights = energy.queries.weights
-        if not self.learn_weights:
-            weights = weights.detach()
         loss = (torch.where(far, knows_nothing, losses).mean(0) * weights).sum()
         with torch.no_grad():
             target = float((at_target.mean(0) * weights).sum())
@@ -183,7 +181,7 @@ class LatticeNegatives:
     ) -> Float[Tensor, "queries"]:
         """Log of the sum of exp(-E_i) over poses near a target, in units of lattice poses."""
         poses, log_density = self.near.draw(pose, energy.queries.center, generator)
-        share = self._share(log_density, log_cell)
+        share = self.near.log_share(log_density, log_cell)
         return (-energy.per_query(poses) - share[:, None]).logsumexp(0)
 
     def _rivals(
@@ -200,17 +198,6 @@ class LatticeNegatives:
         if len(found) == 0:
             return poses.new_full((len(energy.queries),), -math.inf)
         return (-energy.per_query(found)).logsumexp(0)
-
-    def _share(
-        self, log_density: Float[Tensor, "*near"], log_cell: float
-    ) -> Float[Tensor, "*near"]:
-        """log(1 + cell K q): how much less than a pose of the lattice one near the target counts.
-
-        Per volume there are 1 / cell poses of the lattice and K q near the target.
-        """
-        if self.near.count == 0:
-            return torch.zeros_like(log_density)
-        return torch.nn.functional.softplus(log_density + log_cell + math.log(self.near.count))
 
 
 @dataclass(frozen=True)

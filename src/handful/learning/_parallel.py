@@ -21,7 +21,7 @@ from typing import Any
 
 from handful.demos import DemoSet
 from handful.errors import HandfulError, OptionError
-from handful.learning._recipe import Recipe
+from handful.learning._method import StepRecipe
 from handful.learning._run import SECONDS_BETWEEN_CHECKPOINTS, train_in_folder
 from handful.learning._trainer import StepReport, TrainingError
 
@@ -42,13 +42,13 @@ class TrainingJob:
     """
 
     demos: DemoSet
-    recipe: Recipe
+    recipe: StepRecipe
     folder: Path
 
 
 def train_side_by_side(
     demos: DemoSet,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[StepRecipe],
     folder: str | Path,
     *,
     workers: int | None = None,
@@ -198,7 +198,7 @@ def _one_thread_for_children() -> Iterator[None]:
 
 
 def _train(
-    connection: Connection, number: int, recipe: Recipe, folder: Path, options: dict[str, Any]
+    connection: Connection, number: int, recipe: StepRecipe, folder: Path, options: dict[str, Any]
 ) -> None:
     """What a process does with the demonstrations that it is sent.
 

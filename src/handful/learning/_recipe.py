@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from handful.demos import DemoSet, Gripper, TaskStep
 from handful.errors import OptionError, unknown_name_message
+from handful.learning._joint import JointNegatives
 from handful.learning._near_target import NearTarget
 from handful.learning._negatives import LatticeNegatives, Negatives, PaperNegatives
 from handful.learning._objectives import GraspQueryObjective, LearnedQueryObjective
@@ -89,11 +91,11 @@ gripper had none worth the time: it was right with whole scenes alone, and less 
 STEPS = {False: 900, True: 600}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
-_WITHOUT_ORIENTATION = 10
-"""Learned query points of a model whose descriptors have type 0 only, as in the paper's
-ablation."""
+WITHOUT_ORIENTATION = {False: 10, True: 5}
+"""Query points of a model whose descriptors have type 0 only, for an empty and for a full gripper,
+as in the paper's ablation."""
 _AROUND = 0.02
-"""They are so far from the contact point, metres."""
+"""Those of an empty gripper are so far from the contact point, metres."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Recipe:
     """All that training the model of one step needs besides demonstrations.
 
     Attributes:
+        method: Name of the method that trains by it.
         step: Name and action of the step.
         model: Configuration of the network.
         objective: What is lowered.
@@ -109,6 +112,7 @@ class Recipe:
         search: How the trained model looks for poses.
     """
 
+    method: ClassVar[str] = "edf"
     step: TaskStep
     model: ModelConfig
     objective: LearnedQueryObjective | GraspQueryObjective
@@ -123,6 +127,7 @@ def recipe_for(
     *,
     preset: str = "fast",
     types: Sequence[int] = ALL_TYPES,
+    queries: int | None = None,
     colors_matter: bool = False,
     steps: int | None = None,
     seed: int = 0,
@@ -134,6 +139,7 @@ def recipe_for(
         step: Name of the step.
         preset: One of `PRESETS`.
         types: Which types the descriptors hold; (0,) is the paper's ablation.
+        queries: Query points that are used, where the descriptors hold type 0 only.
         colors_matter: Objects of other colours than the demonstrated ones are not meant. Else
             training makes colours up, so that a red mug does not teach "red".
         steps: Optimiser steps, instead of the preset's.
@@ -143,25 +149,32 @@ def recipe_for(
         raise OptionError(unknown_name_message("preset", preset, PRESETS))
     chosen = demos.task.step(step)
     paper = preset == "paper"
-    model = _model(demos, chosen, types, paper)
+    count = WITHOUT_ORIENTATION[chosen.action.holding] if queries is None else queries
+    model = _model(demos, chosen, types, paper, count)
     variation = _paper_variation() if paper else _variation(chosen, colors_matter)
     objective = _objective(chosen, _negatives(chosen, types, paper), variation)
     if isinstance(objective, GraspQueryObjective):
         far = objective.far_candidates if paper else FAR_CANDIDATES
         objective = replace(objective, far_candidates=far, as_in_paper=paper)
+        if not _knows_orientation(types):
+            objective = replace(objective, candidates=count, strongest=count)
     training = _paper_training() if paper else _training(chosen)
     training = replace(training, seed=seed, steps=training.steps if steps is None else steps)
     return Recipe(chosen, model, objective, training)
 
 
-def _model(demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool) -> ModelConfig:
+def _model(
+    demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool, queries: int
+) -> ModelConfig:
     use_colors = _has_colors(demos)
     key = replace(KEY_ENCODER, use_colors=use_colors)
     channels = descriptor_channels(types)
     if not step.action.holding:
-        learned = LearnedQueryConfig(_learned_positions(demos.gripper, types))
+        learned = LearnedQueryConfig(_learned_positions(demos.gripper, types, queries))
         return ModelConfig(key, channels, learned=learned)
+    strongest = {} if _knows_orientation(types) else {"strongest": queries}
     grasp = GraspQueryConfig(
+        **strongest,
         encoder=replace(HELD_ENCODER, use_colors=use_colors),
         count=24,
         cluster_radius=0.015,
@@ -226,13 +239,14 @@ def _paper_training() -> TrainingConfig:
 def _negatives(step: TaskStep, types: Sequence[int], paper: bool) -> Negatives:
     if paper:
         return PaperNegatives()
-    oriented = _knows_orientation(types)
-    if not oriented:
-        return LatticeNegatives(learn_weights=False)
+    if not _knows_orientation(types):
+        return JointNegatives(near=NEAR)
     return LatticeNegatives(near=NEAR, rivals=RIVALS[step.action.holding])
 
 
-def _learned_positions(gripper: Gripper, types: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+def _learned_positions(
+    gripper: Gripper, types: Sequence[int], count: int
+) -> tuple[tuple[float, ...], ...]:
     """Query points of an empty gripper, in the gripper frame: at the contact point.
 
     One is enough if its descriptor knows an orientation. Else they lie around the contact point,
@@ -241,8 +255,8 @@ def _learned_positions(gripper: Gripper, types: Sequence[int]) -> tuple[tuple[fl
     contact = gripper.T_gripper_contact
     if _knows_orientation(types):
         return (tuple(contact[:3, 3].tolist()),)
-    number = np.arange(_WITHOUT_ORIENTATION)
-    z = 1.0 - (2.0 * number + 1.0) / _WITHOUT_ORIENTATION
+    number = np.arange(count)
+    z = 1.0 - (2.0 * number + 1.0) / count
     angle = number * math.pi * (3.0 - math.sqrt(5.0))
     ring = np.sqrt(1.0 - z**2)
     around = _AROUND * np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1)

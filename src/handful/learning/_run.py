@@ -30,7 +30,9 @@ from handful._names import printable
 from handful._strict_json import MAX_TEXT, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
 from handful.errors import FileFormatError, OptionError
+from handful.learning._method import StepRecipe, StepTrainer
 from handful.learning._recipe import Recipe
+from handful.learning._registry import load_trained, method_named
 from handful.learning._run_json import (
     FORMAT,
     MAX_SECONDS,
@@ -41,10 +43,9 @@ from handful.learning._run_json import (
     read_log,
     summary_from_json,
 )
-from handful.learning._train import finish, make_trainer
 from handful.learning._trainer import StepReport, Trainer, rank
 from handful.models import EdfModel
-from handful.policy import Predictor, load_predictor, save_predictor
+from handful.policy import Predictor, TrainedPredictor
 
 SUMMARY = "run.json"
 LOCK = ".run.lock"
@@ -108,7 +109,7 @@ class RunFolder:
         """What `run.json` says of the model of a step; nothing known when it says nothing."""
         return self.summary().models.get(step, TrainedStep())
 
-    def predictor(self, step: str) -> Predictor:
+    def predictor(self, step: str) -> TrainedPredictor:
         """The predictor of one step.
 
         Raises:
@@ -116,7 +117,7 @@ class RunFolder:
         """
         if not self.model(step).is_dir():
             raise FileFormatError(self._why_no_model(step))
-        return load_predictor(self.model(step))
+        return load_trained(self.model(step))
 
     def _why_no_model(self, step: str) -> str:
         """Whether the run is unfinished, partial or not begun, and the command that mends it."""
@@ -133,7 +134,7 @@ class RunFolder:
         words += ["--step", step, *(["--resume"] if begun else [])]
         return f"{self.path}: {state}: {shlex.join(words)}"
 
-    def predictors(self) -> dict[str, Predictor]:
+    def predictors(self) -> dict[str, TrainedPredictor]:
         """The predictors of all steps, by name."""
         return {step.name: self.predictor(step.name) for step in self.task}
 
@@ -172,7 +173,7 @@ class RunFolder:
             command=printable(command)[:MAX_TEXT],
         )
 
-    def holds(self, demos: DemoSet, recipe: Recipe) -> bool:
+    def holds(self, demos: DemoSet, recipe: StepRecipe) -> bool:
         """Whether the model that these demonstrations and this recipe lead to is there."""
         step = recipe.step.name
         mark = self.trained(step).fingerprint
@@ -201,14 +202,14 @@ def _checked(step: str) -> str:
 
 def train_in_folder(
     demos: DemoSet,
-    recipe: Recipe,
+    recipe: StepRecipe,
     folder: str | Path,
     *,
     resume: bool = False,
     overwrite: bool = False,
     report: Callable[[StepReport], None] | None = None,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
-) -> Predictor:
+) -> TrainedPredictor:
     """Train one model of a run, so that nothing is lost when it is interrupted.
 
     Args:
@@ -234,14 +235,15 @@ def train_in_folder(
 
 def _train_in_folder(
     demos: DemoSet,
-    recipe: Recipe,
+    recipe: StepRecipe,
     run: RunFolder,
     resume: bool,
     overwrite: bool,
     report: Callable[[StepReport], None] | None,
     checkpoint_seconds: float,
-) -> Predictor:
-    trainer = make_trainer(demos, recipe)
+) -> TrainedPredictor:
+    method = method_named(recipe.method)
+    trainer = method.trainer(demos, recipe)
     step = recipe.step.name
     mark = fingerprint(demos, recipe)
     there = run.model(step).exists() or run.checkpoint(step).exists()
@@ -252,13 +254,13 @@ def _train_in_folder(
         )
     if resume and run.model(step).exists():
         _check_same(run.trained(step).fingerprint, mark, run.model(step))
-        return load_predictor(run.model(step))
+        return load_trained(run.model(step))
     spent = 0.0
     if resume and run.checkpoint(step).exists():
         spent = _resume(trainer, run.checkpoint(step), mark)
     if rank() != 0:
         trainer.run()
-        return finish(trainer, demos, recipe)
+        return method.finish(trainer, demos, recipe)
     run.note(
         version=VERSION,
         handful=handful.__version__,
@@ -271,18 +273,16 @@ def _train_in_folder(
         trainer.run(keeper.step_done)
     finally:
         keeper.save()
-    predictor = finish(trainer, demos, recipe)
-    save_predictor(predictor, run.model(step))
+    predictor = method.finish(trainer, demos, recipe)
+    method.save(predictor, run.model(step))
     summary = {"seconds": round(keeper.seconds, 2), "fingerprint": mark, "skipped": trainer.skipped}
     more: dict[str, Any] = {"steps": trainer.done, "seed": recipe.training.seed}
-    if not recipe.step.action.holding:
-        more["separated"] = sum(example.separated for example in trainer.examples)
-    run.note(models={step: {**summary, **more}})
+    run.note(models={step: {**summary, **more, **method.notes(trainer, recipe)}})
     run.checkpoint(step).unlink()
     return predictor
 
 
-def fingerprint(demos: DemoSet, recipe: Recipe) -> str:
+def fingerprint(demos: DemoSet, recipe: StepRecipe) -> str:
     """The same for the same demonstrations and recipe, and for no others."""
     digest = hashlib.sha256(repr(recipe).encode())
     digest.update(repr(demos.gripper).encode())
@@ -309,7 +309,7 @@ class _Keeper:
         self,
         run: RunFolder,
         step: str,
-        trainer: Trainer,
+        trainer: StepTrainer,
         mark: str,
         spent: float,
         report: Callable[[StepReport], None] | None,
@@ -365,13 +365,13 @@ def predictor_so_far(demos: DemoSet, recipe: Recipe, folder: str | Path) -> Pred
     if not path.is_file():
         return None
     model = EdfModel(recipe.model)
-    trainer = Trainer(model, recipe.objective, [], recipe.training)
+    trainer = Trainer[EdfModel, Any](model, recipe.objective, [], recipe.training)
     _resume(trainer, path, fingerprint(demos, recipe))
     trainer.use_average()
     return Predictor(recipe.step, model.eval(), demos.gripper, recipe.preparation, recipe.search)
 
 
-def _resume(trainer: Trainer, path: Path, mark: str) -> float:
+def _resume(trainer: StepTrainer, path: Path, mark: str) -> float:
     """Bring a trainer to a checkpoint's state; returns the seconds it has had."""
     tensors: dict[str, Tensor] = {}
     try:

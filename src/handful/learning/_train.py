@@ -13,9 +13,11 @@ from handful.errors import OptionError
 from handful.learning._calibration import calibrate
 from handful.learning._recipe import Recipe, recipe_for
 from handful.learning._trainer import StepReport, Trainer
-from handful.learning.variation import examples_of
+from handful.learning.variation import Example, examples_of
 from handful.models import EdfModel
 from handful.policy import CloudStatistics, Predictor
+
+EdfTrainer = Trainer[EdfModel, Example]
 
 
 def train_step(
@@ -52,7 +54,7 @@ def train(
     return finish(trainer, demos, recipe)
 
 
-def make_trainer(demos: DemoSet, recipe: Recipe) -> Trainer:
+def make_trainer(demos: DemoSet, recipe: Recipe) -> EdfTrainer:
     """A trainer at its first step."""
     examples = examples_of(demos, recipe.step.name, recipe.preparation)
     with torch.random.fork_rng(devices=[]):
@@ -61,7 +63,7 @@ def make_trainer(demos: DemoSet, recipe: Recipe) -> Trainer:
     return Trainer(model, recipe.objective, examples, recipe.training)
 
 
-def finish(trainer: Trainer, demos: DemoSet, recipe: Recipe) -> Predictor:
+def finish(trainer: EdfTrainer, demos: DemoSet, recipe: Recipe) -> Predictor:
     """The predictor of a trainer that is done: averaged weights, calibrated confidence."""
     trainer.use_average()
     model = trainer.model.eval()

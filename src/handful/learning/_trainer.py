@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,9 +17,9 @@ from handful.learning._adam import Adam
 from handful.learning._muon import Muon
 from handful.learning._objectives import Loss
 from handful.learning._schedule import Schedule
-from handful.learning.variation import Example
-from handful.models import EdfModel
 
+ModelT = TypeVar("ModelT", bound=nn.Module)
+ExampleT = TypeVar("ExampleT")
 MOST_BAD_STEPS = 10
 
 OPTIMIZERS: dict[str, type[Adam] | type[Muon]] = {"adam": Adam, "muon": Muon}
@@ -31,11 +31,9 @@ class TrainingError(HandfulError):
 
 @runtime_checkable
 class Objective(Protocol):
-    """What a trainer lowers."""
+    """What a trainer lowers, for the kind of model and of example that it is given."""
 
-    def loss(
-        self, model: EdfModel, example: Example, rng: np.random.Generator, progress: float
-    ) -> Loss:
+    def loss(self, model: Any, example: Any, rng: np.random.Generator, progress: float) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
         ...
 
@@ -98,7 +96,7 @@ class StepReport:
     skipped: int
 
 
-class Trainer:
+class Trainer(Generic[ModelT, ExampleT]):
     """Lowers an objective over demonstrations.
 
     All randomness of the j-th demonstration of step k comes from (seed, k, j), so a run that was
@@ -115,7 +113,7 @@ class Trainer:
     """
 
     def __init__(
-        self, model: EdfModel, objective: Objective, examples: list[Example], config: TrainingConfig
+        self, model: ModelT, objective: Objective, examples: list[ExampleT], config: TrainingConfig
     ) -> None:
         self.model, self.config = model, config
         self._objective, self.examples = objective, examples

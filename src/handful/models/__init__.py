@@ -20,7 +20,10 @@ from ._learned_queries import LearnedQueries as LearnedQueries
 from ._learned_queries import LearnedQueryConfig as LearnedQueryConfig
 from ._model import EdfModel as EdfModel
 from ._model import ModelConfig as ModelConfig
+from ._storage import MAX_MODEL_BYTES as MAX_MODEL_BYTES
 from ._storage import USE as USE
+from ._storage import checked_weights as checked_weights
+from ._storage import digest_of as digest_of
 from ._storage import load_model as load_model
 from ._storage import save_model as save_model
 from ._thinned import ThinnedCloud as ThinnedCloud

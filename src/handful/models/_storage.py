@@ -55,8 +55,8 @@ def save_model(model: EdfModel, folder: str | Path, notes: dict[str, str] | None
         "version": VERSION,
         "config": config,
         "digests": {
-            _OWN: _digest(_canonical(config)),
-            **{name: _digest(data) for name, data in files.items()},
+            _OWN: digest_of(_canonical(config)),
+            **{name: digest_of(data) for name, data in files.items()},
         },
     }
     with staged_folder(target) as staging:
@@ -92,7 +92,7 @@ def load_model(folder: str | Path) -> EdfModel:
         model = EdfModel(config)
     except OptionError as error:  # of fields that are right each by itself, and not together
         raise FileFormatError(f"{address}: config: {error}") from error
-    model.load_state_dict(_weights(path / WEIGHTS, model.state_dict()))
+    model.load_state_dict(checked_weights(path / WEIGHTS, model.state_dict()))
     return model.eval()
 
 
@@ -101,10 +101,10 @@ def _check_digests(fields: Fields, folder: Path) -> None:
     if not fields.has("digests"):
         return
     digests = Fields(fields.any("digests"), f"{fields.address}: digests", FileFormatError)
-    found = {_OWN: _digest(_canonical(fields.any("config")))}
+    found = {_OWN: digest_of(_canonical(fields.any("config")))}
     for name in SAVED_FILES:
         if digests.has(name):
-            found[name] = _digest(read_bytes(folder / name, MAX_MODEL_BYTES))
+            found[name] = digest_of(read_bytes(folder / name, MAX_MODEL_BYTES))
     for name, digest in found.items():
         if digests.text(name, longest=100) != digest:
             file = folder / (CONFIG if name == _OWN else name)
@@ -121,7 +121,8 @@ def _canonical(config: Any) -> bytes:
     return json.dumps(config, sort_keys=True).encode()
 
 
-def _digest(data: bytes) -> str:
+def digest_of(data: bytes) -> str:
+    """The SHA-256 digest of a file's content, in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -186,7 +187,7 @@ class _PlaceConfig:
     temperature: float
 
 
-def _weights(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+def checked_weights(path: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a file, which are those expected.
 
     Raises:

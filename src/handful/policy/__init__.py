@@ -1,5 +1,6 @@
 """What any robot needs: predictors, pose selection, collisions of clouds, and running a task."""
 
+from ._answer import answer_for as answer_for
 from ._answer import answer_to_track as answer_to_track
 from ._answer import rated_answer as rated_answer
 from ._collision import SceneSurface as SceneSurface
@@ -13,9 +14,11 @@ from ._feasibility import Limits as Limits
 from ._grasped import Taken as Taken
 from ._grasped import points_taken as points_taken
 from ._interfaces import LookingRobot as LookingRobot
+from ._interfaces import PicturedPredictor as PicturedPredictor
 from ._interfaces import PosePredictor as PosePredictor
 from ._interfaces import RatingPredictor as RatingPredictor
 from ._interfaces import Robot as Robot
+from ._interfaces import TrainedPredictor as TrainedPredictor
 from ._lookahead import LookAhead as LookAhead
 from ._lookahead import LookedAhead as LookedAhead
 from ._lookahead import Outlook as Outlook
@@ -44,6 +47,7 @@ from ._snap import shifted_pose as shifted_pose
 from ._snap import snapped as snapped
 from ._storage import load_predictor as load_predictor
 from ._storage import save_predictor as save_predictor
+from ._storage import step_from_json as step_from_json
 from ._track import Pace as Pace
 from ._track import Tracked as Tracked
 from ._unlike import CloudStatistics as CloudStatistics

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,19 +14,18 @@ from handful.errors import OptionError
 from handful.geometry import check_pose
 from handful.policy._confidence import SURE_ENOUGH, check_least_confidence
 from handful.policy._feasibility import Feasibility, Limits
+from handful.policy._interfaces import TrainedPredictor
 from handful.policy._motion import PRE_DISTANCE
+from handful.policy._predictor import Predictor
 from handful.policy._ranked import RankedPoses
 from handful.policy._selection import PoseSelection
 from handful.policy._track import Tracked
 from handful.policy._verdict import Verdict
 from handful.policy._width import width_between
 
-if TYPE_CHECKING:
-    from handful.policy._predictor import Predictor
-
 
 def answer_for(
-    predictor: Predictor,
+    predictor: TrainedPredictor,
     scene: PointCloud,
     grasp: PointCloud | None = None,
     *,
@@ -40,7 +38,7 @@ def answer_for(
     stamp: float | None = None,
     beside: bool = True,
 ) -> PoseAnswer:
-    """See `Predictor.answer`."""
+    """Poses of a predictor of any method for a robot; see `Predictor.answer`."""
     start = time.perf_counter()
     check_least_confidence(least_confidence)
     if n < 1:
@@ -48,7 +46,10 @@ def answer_for(
     judge = _Judge(predictor, scene, grasp, limits)
     workspace = None if limits is None else limits.workspace
     if not beside:
-        ranked = predictor.look(scene, grasp, workspace).sample(n, seed)
+        if isinstance(predictor, Predictor):
+            ranked = predictor.look(scene, grasp, workspace).sample(n, seed)
+        else:
+            ranked = predictor.sample(scene, grasp, n, seed)
         return _answered(
             predictor, ranked, judge, scene, least_confidence=least_confidence,
             pre_distance=pre_distance, frame=frame, stamp=stamp, start=start,
@@ -69,7 +70,7 @@ def answer_for(
 
 
 def _answered(
-    predictor: Predictor,
+    predictor: TrainedPredictor,
     ranked: RankedPoses,
     judge: _Judge,
     scene: PointCloud,
@@ -126,7 +127,7 @@ def _answered(
         seconds=time.perf_counter() - start,
         frame=frame,
         stamp=stamp,
-        warnings=tuple(predictor.unlike(scene)),
+        warnings=tuple(predictor.unlike(scene)) if isinstance(predictor, Predictor) else (),
         tracking=Tracking(ranked.near, ranked.whole, ranked.parts)
         if isinstance(ranked, Tracked)
         else None,
@@ -159,7 +160,7 @@ class _Judge:
 
     def __init__(
         self,
-        predictor: Predictor,
+        predictor: TrainedPredictor,
         scene: PointCloud,
         grasp: PointCloud | None,
         limits: Limits | None,

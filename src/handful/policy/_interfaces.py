@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
+from PIL import Image
 
 from handful.clouds import PointCloud
 from handful.demos import Gripper, TaskStep
@@ -43,6 +44,39 @@ class RatingPredictor(PosePredictor, Protocol):
         grasp: PointCloud | None = None,
     ) -> RankedPoses:
         """The given poses with energies and confidences, the best first."""
+        ...
+
+
+@runtime_checkable
+class TrainedPredictor(PosePredictor, Protocol):
+    """What a method of learning makes of the demonstrations of one step (`learning.Method`)."""
+
+    @property
+    def step(self) -> TaskStep:
+        """Name and action of the step."""
+        ...
+
+    @property
+    def trained_gripper(self) -> Gripper:
+        """The gripper of the demonstrations."""
+        ...
+
+    @property
+    def gripper(self) -> Gripper:
+        """The gripper that is used: poses and grasp clouds are in its frame."""
+        ...
+
+    def for_gripper(self, gripper: Gripper) -> TrainedPredictor:
+        """The same predictor for another gripper."""
+        ...
+
+
+@runtime_checkable
+class PicturedPredictor(TrainedPredictor, Protocol):
+    """A predictor that can show what it sees in a scene, for reports and `handful infer`."""
+
+    def picture(self, scene: PointCloud, grasp: PointCloud | None = None) -> Image.Image:
+        """What the model sees and where it would go, in the terms of its method."""
         ...
 
 

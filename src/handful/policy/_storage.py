@@ -63,7 +63,7 @@ def load_predictor(folder: str | Path) -> Predictor:
         gripper = _gripper_of_version_1(fields)
         preparation, search = _search_of_version_1(fields)
     else:
-        step = _step(fields)
+        step = step_from_json(fields.any("step"), f"{path}: step")
         gripper = _part(Gripper, fields, "gripper")
         preparation = _part(Preparation, fields, "preparation")
         search = _part(SearchConfig, fields, "search")
@@ -80,9 +80,17 @@ def _part(kind: Any, fields: Fields, name: str) -> Any:
     return config_from_json(kind, fields.any(name), f"{fields.address}: {name}")
 
 
-def _step(fields: Fields) -> TaskStep:
-    address = f"{fields.address}: step"
-    values = Fields(fields.any("step"), address, FileFormatError)
+def step_from_json(value: Any, address: str) -> TaskStep:
+    """Name and action of a step.
+
+    Args:
+        value: An object with `name` and `action`.
+        address: Of it, for messages.
+
+    Raises:
+        FileFormatError: It is something else.
+    """
+    values = Fields(value, address, FileFormatError)
     name, action = values.text("name"), values.text("action")
     values.done()
     try:

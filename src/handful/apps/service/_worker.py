@@ -30,7 +30,7 @@ from handful.apps.service._jobs import Message, Uploads, problem, reply
 from handful.clouds import Box, PointCloud
 from handful.demos import load_gripper
 from handful.errors import FileFormatError, HandfulError, OptionError
-from handful.learning import RunFolder
+from handful.learning import RunFolder, only_edf
 from handful.nn import keep_freed_memory
 from handful.policy import (
     Limits,
@@ -177,7 +177,7 @@ class Inference:
 def _predictor(folder: RunFolder, step: str, config: ServiceConfig) -> Predictor:
     """The model of a step; where it is missing, the message says what could be served, too."""
     try:
-        return folder.predictor(step)
+        return only_edf(folder.predictor(step), "the service")
     except FileFormatError as error:
         trained = [name for name in folder.task.names if folder.model(name).is_dir()]
         if config.steps or not trained:

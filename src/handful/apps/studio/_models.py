@@ -8,7 +8,7 @@ from handful.apps.studio._folder import StudioFolder
 from handful.clouds import PointCloud
 from handful.demos import Gripper
 from handful.errors import HandfulError, OptionError
-from handful.learning import RunFolder
+from handful.learning import RunFolder, only_edf
 from handful.policy import Predictor
 
 NONE = "(none)"
@@ -65,7 +65,8 @@ class Models:
         when = RunFolder(path).model(step).stat().st_mtime
         known = self._loaded.get((path, step))
         if known is None or known[0] != when:
-            known = self._loaded[path, step] = (when, RunFolder(path).predictor(step))
+            predictor = only_edf(RunFolder(path).predictor(step), "the studio")
+            known = self._loaded[path, step] = (when, predictor)
         found = known[1]
         return found if found.trained_gripper == gripper else found.for_gripper(gripper)
 

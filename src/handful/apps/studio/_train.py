@@ -257,6 +257,7 @@ class TrainRoom:
                 continue
             start = time.monotonic()
             scene, grasp = self.panel.scene.clouds()
+            assert isinstance(job.recipe, Recipe)
             predictor = predictor_so_far(job.demos, job.recipe, job.folder)
             if predictor is None or (step.action.holding and grasp is None):
                 continue

@@ -20,7 +20,7 @@ from handful.bench.run import (
     trained_hand,
     trained_predictors,
 )
-from handful.policy import Look, Predictor, Watcher
+from handful.policy import Look, PicturedPredictor, Predictor, TrainedPredictor, Watcher
 from handful.sim import Setup, task_named
 from handful.viz import palette_of_field, picture_of_field, picture_of_poses, view_of_pose
 
@@ -64,22 +64,21 @@ def pictures_of_models(run: Path, name: str, tell: Callable[[str], None]) -> lis
 
 
 def _pictures_of_step(
-    group: list[tuple[Look, str]], predictor: Predictor, name: str
+    group: list[tuple[Look, str]], predictor: TrainedPredictor, name: str
 ) -> list[Picture]:
-    """Poses and key fields; the fields of all scenes in the same colours."""
+    """Poses, and what the model shows of itself: key fields, or what its method draws."""
     if not group:
         return []
+    if not isinstance(predictor, Predictor):
+        return _pictures_of_other(group, predictor, name)
     energies = [predictor.energy(look.scene, look.grasp, own_frames=False)[0] for look, _ in group]
     fields: list[Any] = [energy.field for energy in energies]
     palette = palette_of_field(*fields)
     made = []
     for number, ((look, words), energy) in enumerate(zip(group, energies, strict=True)):
-        T_scene_gripper, gripper = look.proposed.T_scene_gripper, look.proposed.gripper
-        about = f"Model of the step {look.step.name!r}. {words}"
-        shown = picture_of_poses(look.scene, T_scene_gripper, gripper, grasp=look.grasp)
-        caption = f"{about}: best poses of {len(T_scene_gripper)}."
-        made.append(jpeg(f"{name}-{number}-poses", shown, caption))
-        best = T_scene_gripper[0]
+        made.append(_picture_of_poses(look, words, f"{name}-{number}-poses"))
+        best = look.proposed.T_scene_gripper[0]
+        about, gripper = _about(look, words), look.proposed.gripper
         shown = picture_of_field(
             look.scene,
             fields[number],
@@ -91,6 +90,30 @@ def _pictures_of_step(
         caption = f"{about}: the key field, colours and arrows."
         made.append(jpeg(f"{name}-{number}-field", shown, caption))
     return made
+
+
+def _pictures_of_other(
+    group: list[tuple[Look, str]], predictor: TrainedPredictor, name: str
+) -> list[Picture]:
+    """Poses and, where the method draws one, its own picture."""
+    made = []
+    for number, (look, words) in enumerate(group):
+        made.append(_picture_of_poses(look, words, f"{name}-{number}-poses"))
+        if isinstance(predictor, PicturedPredictor):
+            caption = f"{_about(look, words)}: what the model sees."
+            shown = predictor.picture(look.scene, look.grasp)
+            made.append(jpeg(f"{name}-{number}-seen", shown, caption))
+    return made
+
+
+def _picture_of_poses(look: Look, words: str, name: str) -> Picture:
+    T_scene_gripper, gripper = look.proposed.T_scene_gripper, look.proposed.gripper
+    shown = picture_of_poses(look.scene, T_scene_gripper, gripper, grasp=look.grasp)
+    return jpeg(name, shown, f"{_about(look, words)}: best poses of {len(T_scene_gripper)}.")
+
+
+def _about(look: Look, words: str) -> str:
+    return f"Model of the step {look.step.name!r}. {words}"
 
 
 def jpeg(name: str, image: Image.Image, caption: str = "") -> Picture:

@@ -7,7 +7,6 @@ from pathlib import Path
 from handful.demos import HANDS, Gripper, Task, gripper_from_tip, gripper_named
 from handful.errors import OptionError
 from handful.learning import RunFolder
-from handful.policy import load_predictor
 from handful.sim import SIMULATED, check_hand
 
 SIMULATED_IN_VERSION_1 = gripper_from_tip(tip=0.15, opening=0.08, axis="x")
@@ -23,7 +22,7 @@ def trained_hand(run: Path, task: Task) -> Gripper:
         task: The steps.
     """
     first = task.steps[0].name
-    return present_description(load_predictor(RunFolder(run).model(first)).trained_gripper)
+    return present_description(RunFolder(run).predictor(first).trained_gripper)
 
 
 def present_description(hand: Gripper) -> Gripper:

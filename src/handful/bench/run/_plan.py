@@ -21,7 +21,7 @@ from handful.bench.run._worker import (
 )
 from handful.demos import Gripper, Task
 from handful.errors import OptionError
-from handful.learning import RunFolder
+from handful.learning import RunFolder, method_of
 from handful.policy import LEAST_CONFIDENCE, SAMPLES, check_least_confidence
 from handful.sim import (
     DEFAULT_RIG,
@@ -136,8 +136,15 @@ class BenchPlan:
 
     @property
     def _looks_ahead(self) -> bool:
-        """The yardsticks do not look ahead: the oracle knows, and chance does not care."""
-        return self.look_ahead and self.policy == "model"
+        """Whether poses are chosen with the next step in mind.
+
+        The yardsticks do not look ahead: the oracle knows, and chance does not care. Nor do methods
+        that say so.
+        """
+        if not self.look_ahead or self.policy != "model":
+            return False
+        folder = RunFolder(self.run)
+        return all(method_of(folder.model(step.name)).looks_ahead for step in self.steps)
 
     @property
     def _least_confidence(self) -> float:

@@ -22,7 +22,7 @@ from handful.clouds import PointCloud
 from handful.demos import Gripper, Task
 from handful.errors import OptionError, unknown_name_message
 from handful.learning import RunFolder
-from handful.policy import PosePredictor, Predictor, RankedPoses, load_predictor
+from handful.policy import PosePredictor, Predictor, RankedPoses, TrainedPredictor
 from handful.sim import Episode, oracle_predictors
 
 PolicyMaker = Callable[[Episode], Mapping[str, PosePredictor]]
@@ -90,23 +90,24 @@ def what_is_missing(run: Path, task: Task) -> str:
     return f"{run}: has no trained model for the {what} {names}; train {them}: {shlex.join(words)}"
 
 
-def trained_predictors(run: Path, task: Task, hand: Gripper) -> dict[str, Predictor]:
+def trained_predictors(run: Path, task: Task, hand: Gripper) -> dict[str, TrainedPredictor]:
     """The trained models of a run, by the name of the step, for a hand.
 
     Raises:
         BenchError: A model is for another action than its step.
     """
-    predictors = {}
+    predictors: dict[str, TrainedPredictor] = {}
     for step in task:
-        one = load_predictor(RunFolder(run).model(step.name))
+        one = RunFolder(run).predictor(step.name)
         if one.step.action is not step.action:
             raise BenchError(
                 f"{run}: the model of the step {step.name!r} is for the action "
                 f"{one.step.action.value!r}: need {step.action.value!r}; train it on "
                 "demonstrations of this task."
             )
-        described = present_description(one.trained_gripper)
-        predictors[step.name] = replace(one, trained_gripper=described).for_gripper(hand)
+        if isinstance(one, Predictor):  # perhaps of version 1
+            one = replace(one, trained_gripper=present_description(one.trained_gripper))
+        predictors[step.name] = one.for_gripper(hand)
     return predictors
 
 
