@@ -405,6 +405,7 @@ def small_trainings(monkeypatch):
             train_in_folder(demos, recipe, folder, report=tell, **options)
 
     monkeypatch.setattr(learning, "recipe_for", small_recipe_for)
+    monkeypatch.setattr("handful.learning._edf.recipe_for", small_recipe_for)
     monkeypatch.setattr(learning, "train_side_by_side", train_here)
 
 

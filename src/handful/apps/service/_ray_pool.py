@@ -14,6 +14,7 @@ import importlib
 import json
 import logging
 import os
+import socket
 import tempfile
 import time
 from dataclasses import replace
@@ -35,6 +36,8 @@ from handful.errors import OptionError
 SUMMARY = "run.json"
 MAX_FILE = 512 * 2**20
 """Bytes of one file of a model."""
+KNOCK_SECONDS = 5.0
+"""A cluster has so long to take a connection."""
 LOOK_SECONDS = 1.0
 """Between two looks at how many replicas there are."""
 LATE, BUSY, LOST = "late", "busy", "lost"
@@ -146,10 +149,11 @@ class RayPool:
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
+            _knock(address)
             self._ray.init(
                 address=address, log_to_driver=False, logging_level="ERROR", namespace="handful"
             )
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             raise OptionError(
                 f"no Ray cluster answers at {address!r}: start one with 'ray start --head', or "
                 f"leave --ray out ({str(error).splitlines()[0]})."
@@ -277,3 +281,14 @@ def _ray_and_serve() -> tuple[Any, Any]:
         raise OptionError(
             "Ray Serve is not installed: `pip install 'handful[cluster]'`."
         ) from error
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nothing listens at HOST:PORT; Ray itself tries for minutes.
+
+    Raises:
+        OSError: Nothing listens there.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
