@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -108,5 +107,5 @@ def _near_some(
     turned, at = pose_to_rotation_translation(targets)
     away = (rotation @ center + translation)[:, None] - (turned @ center + at)
     angle = rotation_angle(rotation[:, None].mT @ turned)
-    near = (away.norm(dim=-1) < NEAR_DISTANCE) & (angle < min(NEAR_ANGLE, math.pi))
+    near = (away.norm(dim=-1) < NEAR_DISTANCE) & (angle < NEAR_ANGLE)
     return near.any(1)
