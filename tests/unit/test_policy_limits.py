@@ -18,14 +18,13 @@ from handful.policy import (
     Verdict,
     perturbed,
 )
+from handful.policy._grasped import closes_on_something
 from handful.policy._perturb import FARTHEST, STEEPEST
 from policy_samples import box_surface, contact_at, level_plane, random_gripper, random_poses
 
 HAND = gripper_named("simulated")
 GRASP = TaskStep("grasp it", Action.PICK)
 STACK = TaskStep("stack it", Action.PLACE)
-EMPTY = PointCloud(level_plane(0.05) + np.array([5.0, 0.0, 0.0]))
-"""A scene with nothing near the origin."""
 
 
 @dataclass
@@ -115,7 +114,10 @@ def test_perturbed_poses_follow_the_seed() -> None:
 
 
 def judged(pose: np.ndarray, limits: Limits, gripper: Gripper = HAND, **more: object) -> Verdict:
-    return Feasibility(GRASP, gripper, EMPTY, limits=limits, **more)(pose)  # type: ignore[arg-type]
+    """Of a pose with a small thing between the fingers, and nothing else far and wide."""
+    at = contacts(gripper, pose) if np.isfinite(pose).all() else np.zeros(3)
+    thing = PointCloud(box_surface(tuple(at), (0.008, 0.008, 0.008)))
+    return Feasibility(GRASP, gripper, thing, limits=limits, **more)(pose)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -198,6 +200,43 @@ def test_what_is_no_pose_is_refused_before_anything_is_asked(value: float) -> No
     assert arm.asked == []
 
 
+def test_a_pick_needs_something_between_the_fingers() -> None:
+    """The edge of a table looks like a rim; a thing on it does not have to."""
+    table = level_plane(0.4, spacing=0.004)
+    thing = box_surface((0.0, 0.1, 0.02), (0.02, 0.02, 0.04))
+    scene = PointCloud(np.concatenate([table, thing]))
+    edge, on_thing = contact_at(HAND, 0.2, 0.0, 0.005), contact_at(HAND, 0.0, 0.1, 0.03)
+    air = contact_at(HAND, 0.0, -0.1, 0.2)
+    for table_height in (None, 0.0):
+        judge = Feasibility(GRASP, HAND, scene, limits=Limits(table=table_height))
+        assert judge(on_thing)
+        assert judge(air) == Verdict(False, "the fingers would close on nothing")
+        assert not judge(edge)
+    anywhere = Feasibility(GRASP, HAND, scene, limits=Limits(hand=False))
+    assert anywhere(air), "who does not describe the hand is not asked what is in it"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_something_is_between_the_fingers_however_the_gripper_frame_is_turned(seed: int) -> None:
+    gripper = random_gripper(seed)
+    pose = contact_at(gripper, 0.0, 0.0, 0.1)
+    for shift, expected in (
+        ((0.0, 0.0, 0.0), True),
+        ((0.03, 0.0, 0.0), True),
+        ((0.0, 0.03, 0.0), False),
+        ((0.0, 0.0, -0.03), False),
+        ((0.0, 0.0, 0.03), True),
+    ):
+        thing = box_surface((0.0, 0.0, 0.1), (0.006, 0.006, 0.006)) + np.array(shift)
+        assert closes_on_something(thing, pose, gripper) is expected
+
+
+def test_noise_alone_is_nothing_to_close_on() -> None:
+    pose = contact_at(HAND, 0.0, 0.0, 0.1)
+    assert not closes_on_something(np.array([[0.0, 0.0, 0.1]]), pose, HAND)
+    assert not closes_on_something(np.zeros((0, 3)), pose, HAND)
+
+
 def test_reasons_come_in_a_fixed_order() -> None:
     """A pose with every fault: each cure shows the next reason."""
     block = PointCloud(box_surface((0.0, 0.0, 0.1), (0.1, 0.1, 0.2)))
@@ -226,8 +265,11 @@ def test_reasons_come_in_a_fixed_order() -> None:
 
 def test_hand_is_checked_on_its_way_along_the_approach() -> None:
     """A lintel 1 cm behind the open palm: the hand is free at the pose and not before it."""
-    lintel = PointCloud(box_surface((0.0, 0.0, 0.19), (0.3, 0.02, 0.02)))
-    beam = PointCloud(box_surface((0.0, 0.0, 0.3), (0.3, 0.02, 0.02)))
+    thing = box_surface((0.0, 0.0, 0.02), (0.01, 0.01, 0.01))
+    lintel, beam = (
+        PointCloud(np.concatenate([thing, box_surface((0.0, 0.0, height), (0.3, 0.02, 0.02))]))
+        for height in (0.19, 0.3)
+    )
     pose = contact_at(HAND, 0.0, 0.0, 0.02)  # the flange is then at z = 0.165
     assert not Feasibility(GRASP, HAND, lintel)(pose)
     assert Feasibility(GRASP, HAND, beam)(pose)

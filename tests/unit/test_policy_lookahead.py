@@ -341,11 +341,29 @@ def test_a_task_of_four_steps_looks_ahead_where_something_is_taken() -> None:
         "put": only_after(0.1),
         "put two": (last := only_after(*PLACES)),
     }
-    records = run(robot := Desk(), predictors, steps, least_confidence=0.0)
+    records = run(robot := Desk(), predictors, steps)
     assert [name for name, _ in robot.done] == [step.name for step in steps]
     assert robot.done[:2] == [("take", PLACES[0]), ("take two", 0.1)]
     assert [record.looked_ahead is not None for record in records] == [False, True, False, False]
     assert len(last.asked) == 1, "a place after a place has nothing to look ahead to"
+
+
+@pytest.mark.parametrize(("least", "taken"), [(0.0, -0.2), (0.3, 0.0), (0.6, 0.1)])
+def test_what_follows_needs_the_confidence_with_which_it_would_be_executed(
+    least: float, taken: float
+) -> None:
+    sure = {-0.2: 0.1, -0.1: 0.2, 0.0: 0.4, 0.1: 0.7}
+
+    def answers(scene: PointCloud, grasp: PointCloud) -> RankedPoses:
+        (missing,) = set(PLACES) - set(boxes_in(scene))
+        return ranked(at(0.25, height=0.3), sure[missing])
+
+    robot = Desk()
+    predictors: dict[str, PosePredictor] = {
+        "take": Fixed(ranked(at(*sure))), "put": Carried(answers)
+    }  # fmt: skip
+    run(robot, predictors, least_confidence=least)
+    assert first_taken(robot) == taken
 
 
 def test_bad_options_are_sentences() -> None:

@@ -46,13 +46,16 @@ class SceneSurface:
     Args:
         scene: Scene cloud X, z up.
         table: Height below which nothing may reach, metres; None where there is no such plane.
+
+    Attributes:
+        points: The points of the cloud above the table, thinned.
     """
 
     def __init__(self, scene: PointCloud, table: float | None = None) -> None:
         points = thinned_points(scene)
         self._table = -np.inf if table is None else table
-        self._points = points[points[:, 2] > self._table + GRAIN]
-        self._normals, bend = _tangent_planes(points, self._points)
+        self.points = points[points[:, 2] > self._table + GRAIN]
+        self._normals, bend = _tangent_planes(points, self.points)
         self._has_plane = bend < ROUND
         self._level = (bend < FLAT) & (self._normals[:, 2] > LEVEL)
 
@@ -84,18 +87,18 @@ class SceneSurface:
         if moved[:, 2].min() < self._table - TOLERANCE:
             return True
         low, high = moved.min(axis=0), moved.max(axis=0)
-        close = ((self._points >= low) & (self._points <= high)).all(axis=1)
-        local = (self._points[close] - T_scene_gripper[:3, 3]) @ T_scene_gripper[:3, :3]
+        close = ((self.points >= low) & (self.points <= high)).all(axis=1)
+        local = (self.points[close] - T_scene_gripper[:3, 3]) @ T_scene_gripper[:3, :3]
         return int(shape.contains(local, -HAND_DEPTH).sum()) >= IN_HAND
 
     def crossings(self, held: Float[np.ndarray, "held 3"]) -> int:
         """How many scene points the held surface crosses, and held points are in the table."""
         in_table = int((held[:, 2] < self._table - TOLERANCE).sum())
         low, high = held.min(axis=0) - REACH, held.max(axis=0) + REACH
-        close = ((self._points >= low) & (self._points <= high)).all(axis=1) & self._has_plane
+        close = ((self.points >= low) & (self.points <= high)).all(axis=1) & self._has_plane
         if not close.any():
             return in_table
-        spots, normals = self._points[close], self._normals[close]
+        spots, normals = self.points[close], self._normals[close]
         pairs = cKDTree(spots).sparse_distance_matrix(
             cKDTree(held), REACH, output_type="ndarray"
         )  # fmt: skip

@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Float
 
 from handful.clouds import Box, PointCloud
-from handful.demos import Gripper, TaskStep
+from handful.demos import Action, Gripper, TaskStep
 from handful.errors import GeometryError, OptionError
 from handful.geometry import check_pose
 from handful.policy._collision import SceneSurface, thinned_points
+from handful.policy._grasped import closes_on_something
 from handful.policy._interfaces import Robot
 from handful.policy._motion import backed_off
 from handful.policy._tiles import grown
@@ -66,7 +67,8 @@ class Limits:
         approach: Allowed directions of approach.
         allowed: The user's own check of a step and T_scene_gripper.
         table: Height z below which nothing may reach, metres; None where there is no such plane.
-        hand: Check the hand's described shape against the scene cloud.
+        hand: Check the hand's described shape against the scene cloud, and at a pick that there is
+            something between its fingers.
         held: Check what is held against the scene cloud.
     """
 
@@ -135,7 +137,7 @@ class Feasibility:
     def __call__(self, T_scene_gripper: Float[np.ndarray, "4 4"]) -> Verdict:
         """Whether the pose can be executed; the reason is a kind, the same for like cases."""
         for check in (self._is_pose, self._within_limits, self._in_reach, self._hand_is_free,
-                      self._held_is_free):  # fmt: skip
+                      self._takes_something, self._held_is_free):  # fmt: skip
             verdict = check(T_scene_gripper)
             if not verdict:
                 return verdict
@@ -160,13 +162,25 @@ class Feasibility:
     def _in_reach(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
         return Verdict(True) if self._robot is None else self._robot.reach(self._step, pose)
 
+    @property
+    def _checks_hand(self) -> bool:
+        return self._limits.hand and self._gripper.shape is not None
+
     def _hand_is_free(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
-        if self._limits.hand and self._gripper.shape is not None:
+        if self._checks_hand:
             holding = self._step.action.holding
             for back in BACKS:
                 where = backed_off(pose[None], self._gripper, back)[0]
                 if self._surface.hand_collides(self._gripper, where, holding):
                     return Verdict(False, "the hand would go through the scene")
+        return Verdict(True)
+
+    def _takes_something(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
+        """The edge of a table, or of a shadow on it, looks like a rim; but there is nothing."""
+        if self._step.action is Action.PICK and self._checks_hand:
+            points, table = self._surface.points, self._limits.table
+            if not closes_on_something(points, pose, self._gripper, table):
+                return Verdict(False, "the fingers would close on nothing")
         return Verdict(True)
 
     def _held_is_free(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:

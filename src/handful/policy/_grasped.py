@@ -54,6 +54,9 @@ BEHIND, BEYOND, WIDE = 0.04, 0.01, 0.012
 """What is between the fingers: metres behind the contact, beyond it, and to either side."""
 FEWEST = 12
 """A region of fewer cells is too small to be told."""
+SURROUNDINGS, SOMETHING = 0.12, 2
+"""Metres around the contact that tell a table from other things, and the fewest points between the
+fingers that are something: one may be noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +97,7 @@ def points_taken(
     if len(near) < FEWEST:
         return Taken(nothing, "nothing is near the contact")
     points = scene.points[near].astype(np.float64)
-    local = (points - contact) @ T_scene_contact[:3, :3]
-    between = (np.abs(local[:, 0]) <= gripper.opening / 2) & (np.abs(local[:, 1]) <= WIDE)
-    between &= (local[:, 2] >= -BEHIND) & (local[:, 2] <= BEYOND)
+    between = _between_fingers(points, T_scene_contact, gripper)
     standing = ~_on_table(points, contact, table)
     if not (between & standing).any():
         return Taken(nothing, "nothing is between the fingers")
@@ -108,6 +109,39 @@ def points_taken(
         return Taken(nothing, "what is between the fingers is too small to be told")
     nothing[near[region]] = True
     return Taken(nothing)
+
+
+def closes_on_something(
+    points: Float[np.ndarray, "points 3"],
+    T_scene_gripper: Float[np.ndarray, "4 4"],
+    gripper: Gripper,
+    table: float | None = None,
+) -> bool:
+    """Whether anything but a table is between the fingers of a gripper at a pose.
+
+    Args:
+        points: Of the scene, z up, metres.
+        T_scene_gripper: Where the gripper closes.
+        gripper: Its contact frame and opening are used.
+        table: Height of a table, if it is known, metres.
+    """
+    T_scene_contact = T_scene_gripper @ gripper.T_gripper_contact
+    contact = T_scene_contact[:3, 3]
+    near = points[(np.abs(points - contact) < SURROUNDINGS).all(axis=1)]
+    between = _between_fingers(near, T_scene_contact, gripper)
+    if between.sum() < SOMETHING:
+        return False
+    return int((between & ~_on_table(near, contact, table)).sum()) >= SOMETHING
+
+
+def _between_fingers(
+    points: Float[np.ndarray, "points 3"],
+    T_scene_contact: Float[np.ndarray, "4 4"],
+    gripper: Gripper,
+) -> Bool[np.ndarray, "points"]:
+    """Which points the fingers would close on."""
+    x, y, z = ((points - T_scene_contact[:3, 3]) @ T_scene_contact[:3, :3]).T
+    return (np.abs(x) <= gripper.opening / 2) & (np.abs(y) <= WIDE) & (z >= -BEHIND) & (z <= BEYOND)
 
 
 def _on_table(

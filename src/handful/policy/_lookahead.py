@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float
 from handful.clouds import PointCloud
 from handful.demos import TaskStep
 from handful.errors import HandfulError, OptionError
-from handful.policy._confidence import SURE_ENOUGH
+from handful.policy._confidence import LEAST_CONFIDENCE
 from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._grasped import points_taken
 from handful.policy._interfaces import PosePredictor, Robot
@@ -123,6 +123,7 @@ class Outlook:
         limits: The user's.
         config: How far to look.
         seed: Of the questions.
+        least_confidence: Poses of the next step of lower confidence would not be executed.
     """
 
     def __init__(
@@ -134,7 +135,9 @@ class Outlook:
         limits: Limits | None,
         config: LookAhead,
         seed: int,
+        least_confidence: float = LEAST_CONFIDENCE,
     ) -> None:
+        self._least_confidence = least_confidence
         self._robot, self._step, self._predictor = robot, step, predictor
         self._scene, self._limits, self._config, self._seed = scene, limits, config, seed
         self._told: list[tuple[np.ndarray, Prospect]] = []
@@ -185,7 +188,7 @@ class Outlook:
         try:
             after = self._after_taking(taken.points, held, T_scene_gripper)
             if after.motions is None:
-                poses = self._sure(self._predictor.sample(after.cloud, held, POSES, self._seed))
+                poses = self._executed(self._predictor.sample(after.cloud, held, POSES, self._seed))
             else:
                 poses = after.motions @ T_scene_gripper
         except HandfulError:  # This predictor cannot be asked what it would do.
@@ -210,17 +213,21 @@ class Outlook:
         if isinstance(self._predictor, Predictor):
             workspace = None if self._limits is None else self._limits.workspace
             found = self._predictor.look(cloud, held, workspace).sample(POSES, self._seed)
-            motions = self._sure(found) @ np.linalg.inv(T_scene_gripper)
+            motions = self._executed(found) @ np.linalg.inv(T_scene_gripper)
         elif isinstance(self._predictor, RemotePredictor):
             found = self._predictor.sample(cloud, held, POSES, self._seed)
-            motions = self._sure(found) @ np.linalg.inv(T_scene_gripper)
+            motions = self._executed(found) @ np.linalg.inv(T_scene_gripper)
         judge = Feasibility(self._step, gripper, cloud, None, self._limits, self._robot)
         self._scenes.append(_Scene(taken, cloud, judge, motions))
         return self._scenes[-1]
 
-    def _sure(self, answer: RankedPoses) -> Float[np.ndarray, "poses 4 4"]:
-        """The poses that the next step would be sure of."""
-        return answer.T_scene_gripper[answer.confidence >= SURE_ENOUGH]
+    def _executed(self, answer: RankedPoses) -> Float[np.ndarray, "poses 4 4"]:
+        """The poses that the next step would execute.
+
+        What is imagined is seen from where the cameras are, and often from one side: to ask for
+        more confidence than the step itself needs would favour what happens to be seen well.
+        """
+        return answer.T_scene_gripper[answer.confidence >= self._least_confidence]
 
     def _alike(self, one: Float[np.ndarray, "4 4"], other: Float[np.ndarray, "4 4"]) -> bool:
         contact = self._robot.gripper.T_gripper_contact

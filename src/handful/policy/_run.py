@@ -149,7 +149,7 @@ class _Run:
         taking = not step.action.holding and following is not None and following.action.holding
         if taking and following is not None and self.look_ahead is not None:
             outlook = Outlook(robot, following, self.predictors[following.name], scene, limits,
-                              self.look_ahead, seed)  # fmt: skip
+                              self.look_ahead, seed, self.least_confidence)  # fmt: skip
         selection = PoseSelection(
             self.predictors[step.name],
             robot.gripper,
