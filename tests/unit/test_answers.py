@@ -152,7 +152,7 @@ def test_every_pose_is_there_once_and_infeasible_ones_say_why(demos, pick):
 
 def test_ranking_is_that_of_the_predictor(demos, pick):
     scene = demos[0].step("pick").scene
-    limits = Limits(hand=False)
+    limits = Limits(hand=False, takes=False)
     answer = pick.answer(scene, limits=limits, n=8, seed=3, least_confidence=0.0)
     np.testing.assert_array_equal(
         np.stack([pose.T_scene_gripper for pose in answer.poses]),
@@ -300,5 +300,7 @@ def unchecked(call) -> None:
 
 def test_a_gripper_without_shape_is_judged_by_limits_alone(demos, pick):
     bare = Gripper(demos.gripper.contact, demos.gripper.axis, demos.gripper.opening)
-    answer = pick.for_gripper(bare).answer(demos[0].step("pick").scene, n=3, least_confidence=0.0)
+    answer = pick.for_gripper(bare).answer(
+        demos[0].step("pick").scene, limits=Limits(takes=False), n=3, least_confidence=0.0
+    )
     assert all(pose.feasible for pose in answer.poses)

@@ -212,8 +212,8 @@ def test_a_pick_needs_something_between_the_fingers() -> None:
         assert judge(on_thing)
         assert judge(air) == Verdict(False, "the fingers would close on nothing")
         assert not judge(edge)
-    anywhere = Feasibility(GRASP, HAND, scene, limits=Limits(hand=False))
-    assert anywhere(air), "who does not describe the hand is not asked what is in it"
+    assert Feasibility(GRASP, HAND, scene, limits=Limits(takes=False))(air)
+    assert Feasibility(STACK, HAND, scene)(air), "what is let go need not be anywhere"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -133,7 +133,7 @@ def run(
     look_ahead: LookAhead | None = LookAhead(budget=np.inf),  # noqa: B008
     **options: float,
 ) -> tuple[StepRecord, ...]:
-    limits = Limits(table=0.0, hand=False)
+    limits = Limits(table=0.0, hand=False, takes=False)
     return run_task(
         robot, Task(steps), predictors, watcher=watcher, look_ahead=look_ahead, limits=limits,
         **options,

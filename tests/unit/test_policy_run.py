@@ -249,8 +249,10 @@ def test_the_grasp_is_observed_for_steps_that_hold_something(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", range(4))
 def test_a_step_that_fails_ends_the_task(wrong: int) -> None:
-    """The predictor of one step goes to the bare table beside its colour, with a hand that nobody
-    described: else nothing would be taken from there in the first place."""
+    """The predictor of one step goes to the bare table beside its colour.
+
+    The limits allow to take nothing, which would be noticed before.
+    """
     steps = TASKS["two picks in a row, a place after a place"]
     predictors = predictors_for(steps)
     right = predictors[steps[wrong].name]
@@ -267,7 +269,7 @@ def test_a_step_that_fails_ends_the_task(wrong: int) -> None:
     predictors[steps[wrong].name] = Beside()
     robot, watcher = carrier(), Told()
     records = run_task(
-        robot, Task(steps), predictors, limits=Limits(table=0.0, hand=False), samples=6,
+        robot, Task(steps), predictors, limits=Limits(table=0.0, takes=False), samples=6,
         watcher=watcher,
     )  # fmt: skip
     assert [record.ok for record in records] == [True] * wrong + [False]

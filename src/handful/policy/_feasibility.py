@@ -67,9 +67,9 @@ class Limits:
         approach: Allowed directions of approach.
         allowed: The user's own check of a step and T_scene_gripper.
         table: Height z below which nothing may reach, metres; None where there is no such plane.
-        hand: Check the hand's described shape against the scene cloud, and at a pick that there is
-            something between its fingers.
+        hand: Check the hand's described shape against the scene cloud.
         held: Check what is held against the scene cloud.
+        takes: Check that a pick takes something: more than a table is between the fingers.
     """
 
     workspace: Box | None = None
@@ -78,6 +78,7 @@ class Limits:
     table: float | None = None
     hand: bool = True
     held: bool = True
+    takes: bool = True
 
     def __post_init__(self) -> None:
         if self.table is not None and not math.isfinite(self.table):
@@ -162,12 +163,8 @@ class Feasibility:
     def _in_reach(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
         return Verdict(True) if self._robot is None else self._robot.reach(self._step, pose)
 
-    @property
-    def _checks_hand(self) -> bool:
-        return self._limits.hand and self._gripper.shape is not None
-
     def _hand_is_free(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
-        if self._checks_hand:
+        if self._limits.hand and self._gripper.shape is not None:
             holding = self._step.action.holding
             for back in BACKS:
                 where = backed_off(pose[None], self._gripper, back)[0]
@@ -177,7 +174,7 @@ class Feasibility:
 
     def _takes_something(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
         """The edge of a table, or of a shadow on it, looks like a rim; but there is nothing."""
-        if self._step.action is Action.PICK and self._checks_hand:
+        if self._step.action is Action.PICK and self._limits.takes:
             points, table = self._surface.points, self._limits.table
             if not closes_on_something(points, pose, self._gripper, table):
                 return Verdict(False, "the fingers would close on nothing")

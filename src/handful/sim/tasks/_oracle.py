@@ -19,7 +19,7 @@ from handful.sim.tasks._types import Variant
 SIM_LIMITS = Limits(table=0.0, hand=False, held=True)
 """For models in this world. The simulator tells collisions of the hand from the true state, as in
 the paper (distractors touch nothing); what is held is known by its cloud alone."""
-ORACLE_LIMITS = Limits(table=0.0, hand=False, held=False)
+ORACLE_LIMITS = Limits(table=0.0, hand=False, held=False, takes=False)
 """For oracles: they see the truth, and need no clouds to tell collisions."""
 
 NO_PICK = "no grasp was in reach and free"
