@@ -178,7 +178,8 @@ def _apply(edit: dict[str, Any], path: Path) -> None:
     """An edit of a file.
 
     It has another name for the file (`rename`), its new content (`text`, repeated `times`, between
-    `before` and `after`), or the `path` of a value in its JSON, or in one `line` of it, with what
+    `before` and `after`), bytes that come in place of others wherever these are (`swap`, as
+    characters of Latin-1), or the `path` of a value in its JSON, or in one `line` of it, with what
     comes there: a `value`, repeated `times`; a `number` as Python writes it; or the list that is
     there, cut to its first `keep` items or repeated (`repeat`).
     """
@@ -188,6 +189,12 @@ def _apply(edit: dict[str, Any], path: Path) -> None:
     if "text" in edit:
         content = edit["text"] * edit.get("times", 1)
         path.write_text(edit.get("before", "") + content + edit.get("after", ""))
+        return
+    if "swap" in edit:
+        old, new = (word.encode("latin-1") for word in edit["swap"])
+        content = path.read_bytes()
+        assert old in content, f"{path} has no {old!r}"
+        path.write_bytes(content.replace(old, new))
         return
     lines = path.read_text().split("\n") if "line" in edit else [path.read_text()]
     content = json.loads(lines[edit.get("line", 0)])

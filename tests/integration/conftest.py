@@ -1,12 +1,27 @@
-"""The command line in this process."""
+"""The command line in this process, and the package as it is installed."""
 
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
+import wheel
 from command_line import Outcome
 from handful.apps import cli
+
+
+@pytest.fixture(scope="session")
+def built_wheel(tmp_path_factory) -> Path:
+    """The wheel, built from the source distribution."""
+    pytest.importorskip("hatchling")
+    return wheel.build(tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="session")
+def installed(built_wheel, tmp_path_factory) -> Path:
+    """Programs of an environment with the wheel."""
+    return wheel.install(built_wheel, tmp_path_factory.mktemp("installed") / "venv")
 
 
 @pytest.fixture

@@ -1,17 +1,12 @@
 """The package as users get it: a wheel and a source distribution, in an environment of their own.
 
-The environment is empty but for a path to the libraries of this one (PyTorch alone is 200 MB): what
-is tested is what the package itself brings, not that its libraries can be downloaded.
+The road of docs/road.md is walked with the same wheel (`test_new_user_road.py`).
 """
 
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
-import sysconfig
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -19,8 +14,8 @@ import pytest
 
 import handful
 from docs_commands import commands_of
+from wheel import ROOT, run
 
-ROOT = Path(__file__).parents[2]
 VERSIONS = ("3.10", "3.11", "3.12")
 """Of Python, that pyproject.toml says are supported."""
 
@@ -30,51 +25,13 @@ def commands(page: Path) -> list[str]:
     return [text for language, text in commands_of(page) if language == "sh"]
 
 
-def run(*command, statuses=(0,), cwd=None, **variables):
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=600, check=False,
-        env={**clean, **variables, "COLUMNS": "200", "OMP_NUM_THREADS": "1"}, cwd=cwd,
-    )  # fmt: skip
-    assert done.returncode in statuses, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A source distribution, and the wheel that is built from it."""
-    pytest.importorskip("hatchling")
-    folder = tmp_path_factory.mktemp("built")
-    source = folder / "source"
-    ignored = shutil.ignore_patterns(".git", ".venv", "out", "runs", ".*_cache", "__pycache__")
-    shutil.copytree(ROOT, source, ignore=ignored)
-    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=source)
-    (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder / "unpacked", filter="data")
-    (unpacked,) = (folder / "unpacked").iterdir()
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=unpacked)
-    return folder
-
-
 @pytest.mark.slow(seconds=20)
-def test_the_wheel_installs_and_runs_in_an_environment_of_its_own(built, tmp_path):
-    (wheel,) = built.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
+def test_the_wheel_runs_in_an_environment_of_its_own(built_wheel, installed, tmp_path):
+    names = zipfile.ZipFile(built_wheel).namelist()
     assert "handful/bench/report/templates/page.html.j2" in names
     assert "handful/py.typed" in names
     assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
-    environment = tmp_path / "venv"
-    run(sys.executable, "-m", "venv", "--without-pip", environment)
-    python = environment / "bin" / "python"
-    (site,) = environment.glob("lib/python*/site-packages")
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    run(
-        sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel
-    )
-    where = run(python, "-c", "import handful; print(handful.__file__)", cwd=tmp_path)
-    assert Path(where.strip()).is_relative_to(environment)
-    command = environment / "bin" / "handful"
+    python, command = installed / "python", installed / "handful"
     assert handful.__version__ in run(command, "--version", cwd=tmp_path)
     for line in commands(ROOT / "README.md"):  # the new user's first steps, as they stand there
         assert line.startswith("handful ")

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from handful.clouds import PointCloud
 from handful.errors import OptionError
+from handful.learning import on_target
 from handful.learning._calibration import Trials, calibrate, trials
-from handful.learning.variation import Composition, examples_of
+from handful.learning.variation import Composition, examples_of, focus_of
 from handful.models import EdfModel
 from handful.policy import Confidence, Predictor
 from samples import thin_sample
@@ -108,6 +110,97 @@ def test_confidence_is_never_a_warning_and_never_a_nan():
         Confidence(0.0, 0.0)
 
 
+# --- corrections --------------------------------------------------------------------------------
+
+
+def test_a_correction_changes_the_logit_and_nothing_else():
+    curve = Confidence(2.0, 0.5, slope=3.0, offset=-1.0)
+    energies = np.linspace(0.0, 4.0, 9)
+    plain = Confidence(2.0, 0.5).of(energies)
+    expected = 3.0 * np.log(plain / (1.0 - plain)) - 1.0
+    told = curve.of(energies)
+    np.testing.assert_allclose(np.log(told / (1.0 - told)), expected, atol=1e-9)
+    with pytest.raises(OptionError, match="slope"):
+        Confidence(0.0, 1.0, slope=-1.0)
+    with pytest.raises(OptionError, match="offset"):
+        Confidence(0.0, 1.0, offset=np.nan)
+
+
+@pytest.mark.parametrize(("slope", "offset"), [(1.0, 0.0), (0.5, -1.0), (2.0, 1.0)])
+def test_many_left_out_answers_tell_a_known_correction(slope, offset):
+    z = rng().uniform(-5, 5, 20_000)
+    sure = 1.0 / (1.0 + np.exp(-z))
+    right = rng(1).uniform(size=len(z)) < 1.0 / (1.0 + np.exp(-(slope * z + offset)))
+    found = Confidence(7.0, 2.0).corrected(sure, right, float(right.mean()))
+    assert (found.threshold, found.scale) == (7.0, 2.0)
+    assert found.slope == pytest.approx(slope, rel=0.1)
+    assert found.offset == pytest.approx(offset, abs=0.1)
+
+
+def test_a_handful_of_answers_moves_the_curve_a_little_and_in_the_right_direction():
+    sure = np.array([0.9] * 10 + [0.1] * 10)
+    as_told = np.arange(20) < 10
+    kept = Confidence(0.0, 1.0).corrected(sure, as_told)
+    assert kept.of(np.array([0.0]))[0] == pytest.approx(0.5, abs=0.15)
+    fooled = Confidence(0.0, 1.0).corrected(np.full(20, 0.9), as_told, present=0.5)
+    at_09 = -np.log(9.0)
+    assert 0.5 < fooled.of(np.array([at_09]))[0] < 0.8, "half of what was surely told was wrong"
+    wrong = Confidence(0.0, 1.0).corrected(np.full(10, 0.9), np.zeros(10, dtype=bool))
+    assert wrong.of(np.array([at_09]))[0] < 0.5
+    assert (np.diff(wrong.of(np.linspace(-3, 3, 20))) < 0).all(), "lower energies are never worse"
+
+
+def test_a_second_correction_replaces_the_first():
+    sure, right = np.array([0.9, 0.8, 0.7, 0.2]), np.array([True, False, True, False])
+    once = Confidence(1.0, 2.0).corrected(sure, right)
+    assert once.corrected(sure, right) == once
+    assert once != Confidence(1.0, 2.0)
+    with pytest.raises(OptionError, match="finite confidences"):
+        once.corrected(np.array([np.nan]), np.array([True]))
+
+
+def test_confidences_of_zero_and_one_are_no_warning_and_no_infinity():
+    found = Confidence(0.0, 1.0).corrected(np.array([0.0, 1.0]), np.array([True, False]))
+    assert np.isfinite([found.slope, found.offset]).all()
+    assert found.slope > 0
+
+
+# --- on target ----------------------------------------------------------------------------------
+
+
+def test_what_is_held_is_on_target_wherever_it_meets_the_place():
+    """Turned about the place where it touches it is there; half a metre away it is not."""
+    demos = thin_sample()
+    contact = demos.gripper.T_gripper_contact
+    step = demos[0].step("place")
+    target = step.targets[0]
+    assert on_target(target, step, contact)
+    focus = focus_of(step, contact[:3, 3])
+    turn = np.eye(4)
+    turn[:3, :3] = np.diag([-1.0, -1.0, 1.0])
+    turn[:3, 3] = focus - turn[:3, :3] @ focus
+    assert on_target(turn @ target, step, contact)
+    away = target.copy()
+    away[0, 3] += 0.5
+    assert not on_target(away, step, contact)
+    several = step.changed(targets=np.stack([target, away]))
+    assert on_target(away, several, contact)
+
+
+def test_an_empty_gripper_is_on_target_on_the_object_or_where_it_was_shown():
+    demos = thin_sample()
+    contact = demos.gripper.T_gripper_contact
+    step = demos[0].step("pick")
+    away = step.targets[0].copy()
+    away[0, 3] += 0.2
+    at = (away @ contact)[:3, 3]
+    thing = PointCloud((at + rng().normal(0.0, 0.005, (50, 3))).astype(np.float32))
+    assert on_target(step.targets[0], step, contact)
+    assert not on_target(away, step, contact)
+    assert on_target(away, step, contact, thing), "the object is known, and it is there"
+    assert not on_target(step.targets[0], step, contact, thing)
+
+
 # --- trials -------------------------------------------------------------------------------------
 
 
@@ -156,6 +249,19 @@ def test_trials_are_with_and_without_the_target_and_seeded(untrained):
     assert len(one.evidence) == len(one.right) == 4, "two with the target, two without"
     assert not one.right[1::2].any(), "what is not there cannot be found"
     assert np.isfinite(one.evidence).all()
+
+
+def test_a_place_that_is_missed_is_wrong_though_the_target_is_there(monkeypatch):
+    torch.manual_seed(0)
+    recipe = small_recipe("place", thin_sample().task.step("place").action)
+    model = EdfModel(recipe.model).eval()
+    predictor = Predictor(recipe.step, model, thin_sample().gripper, THIN, COARSE)
+    examples = examples_of(thin_sample(), "place", THIN)
+    far = np.eye(4)
+    far[:3, 3] = 5.0
+    monkeypatch.setattr("handful.learning._calibration._best", lambda *_: (1.0, far))
+    found = trials(predictor, examples, recipe.objective.variation, 0, scenes=2)
+    assert not found.right.any()
 
 
 def test_calibration_is_the_curve_of_its_trials(untrained, monkeypatch):

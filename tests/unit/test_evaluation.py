@@ -1,5 +1,6 @@
 """Answers are judged by what was demonstrated; folds leave each demonstration out once."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,10 @@ from handful.evaluation import (
     Outcome,
     advice,
     ask,
+    calibrate_run,
+    correction_of,
     evaluate,
+    fold_recipes,
     folds_of,
     found_again,
     pose_error,
@@ -23,8 +27,10 @@ from handful.evaluation import (
 )
 from handful.evaluation import _folds as folds
 from handful.learning import RunFolder, recipe_for, train_in_folder
+from handful.models import EdfModel
+from handful.policy import Confidence, Predictor, RankedPoses
 from samples import thin_sample
-from small_training import smaller
+from small_training import small_recipe, smaller
 
 GRIPPER = thin_sample(2).gripper
 
@@ -86,14 +92,78 @@ def test_outcomes(changes, outcome):
 
 
 def test_answers_are_read_as_they_were_written(tmp_path):
-    given = [answer(), answer("b", T_scene_gripper=None, distance=np.inf, rank=None)]
+    given = [
+        answer(on_target=True, without=0.25),
+        answer("b", T_scene_gripper=None, distance=np.inf, rank=None),
+    ]
     write_answers(given, tmp_path / "answers.json")
     for one, other in zip(given, read_answers(tmp_path / "answers.json"), strict=True):
         for name, value in vars(one).items():
             np.testing.assert_equal(getattr(other, name), value)
     (tmp_path / "answers.json").write_text('{"format": "x", "version": 1, "answers": []}')
-    with pytest.raises(FileFormatError, match="need 'handful-answers' 1"):
+    with pytest.raises(FileFormatError, match="need 'handful-answers' 1 or 2"):
         read_answers(tmp_path / "answers.json")
+
+
+def test_answers_of_version_1_say_nothing_of_confidence_without_the_target(tmp_path):
+    path = tmp_path / "answers.json"
+    write_answers([answer(on_target=True, without=0.25)], path)
+    content = json.loads(path.read_text())
+    content["version"] = 1
+    del content["answers"][0]["on_target"], content["answers"][0]["without"]
+    path.write_text(json.dumps(content))
+    (old,) = read_answers(path)
+    assert (old.on_target, old.without) == (None, None)
+    assert correction_of(summaries_of([old])[0], Confidence(0.0, 1.0)) is None
+
+
+def test_left_out_answers_correct_confidence_with_the_target_and_without_it():
+    plain = Confidence(0.0, 1.0)
+
+    def corrected(**changes) -> float:
+        answers = [answer(str(i), on_target=True, **changes) for i in range(10)]
+        (one,) = summaries_of(answers)
+        assert "10 of 10 answers are on the target" in one.reliability
+        return float(correction_of(one, plain).of(np.array([0.0]))[0])
+
+    assert corrected(confidence=0.3, without=0.05) > 0.5, "right ones were doubted"
+    assert corrected(confidence=0.9, without=0.8) < 0.5, "others were believed"
+
+
+class FreeTurn(Predictor):
+    """A predictor of a thing that may be put down in any turn: it proposes others than was shown.
+
+    Attributes:
+        energy: Of the demonstrated pose; proposed ones have 1 to 4.
+    """
+
+    energy: float
+
+    def look(self, scene, grasp=None, workspace=None):
+        return self
+
+    def sample(self, n, seed):
+        poses = np.stack([np.eye(4)] * 4)
+        poses[:, :3, :3] = Rotation.from_euler(
+            "z", [[60], [120], [180], [240]], degrees=True
+        ).as_matrix()
+        return RankedPoses(poses, np.arange(1.0, 5.0), np.full(4, 0.9), 0.1, GRIPPER)
+
+    def rate(self, poses):
+        return RankedPoses(poses, np.array([self.energy]), np.array([0.8]), 0.1, GRIPPER)
+
+
+@pytest.mark.parametrize(
+    ("energy", "rank", "good"), [(0.5, 1, True), (2.5, 3, True), (9, None, False)]
+)
+def test_a_demonstrated_pose_that_is_as_good_as_the_proposed_ones_is_known(energy, rank, good):
+    step = thin_sample(2)[0].step("place")
+    model = EdfModel(small_recipe("place", step.action).model)
+    predictor = FreeTurn(step.task_step, model, GRIPPER)
+    object.__setattr__(predictor, "energy", float(energy))
+    found = ask(predictor, "a", step, GRIPPER)
+    assert found.rank == rank
+    assert found.outcome.good == good
 
 
 def test_the_worst_come_first_and_the_advice_fits():
@@ -159,6 +229,29 @@ def test_an_evaluation_asks_about_what_was_left_out_and_does_nothing_twice(
     assert [one.distance for one in again] == [one.distance for one in first]
     with pytest.raises(OptionError, match="other demonstrations or options"):
         evaluate(demos, tmp_path, steps=2)
+
+
+def test_a_run_is_calibrated_by_what_was_left_out(small_trainings, tmp_path):
+    demos = thin_sample(2)
+    recipes = [smaller(one) for one in fold_recipes(demos, steps=1)]
+    answers = evaluate(demos, tmp_path / "evaluation", steps=1)
+    assert all(one.without is not None and one.on_target is not None for one in answers)
+    run = tmp_path / "run"
+    with pytest.raises(FileFormatError, match="no such folder"):
+        calibrate_run(run, demos, recipes, summaries_of(answers))
+    for recipe in recipes:
+        train_in_folder(demos, recipe, run)
+    before = {name: one.confidence for name, one in RunFolder(run).predictors().items()}
+    told = calibrate_run(run, demos, recipes, summaries_of(answers))
+    after = {name: one.confidence for name, one in RunFolder(run).predictors().items()}
+    assert after == told
+    for name, curve in after.items():
+        assert (curve.threshold, curve.scale) == (before[name].threshold, before[name].scale)
+        assert (curve.slope, curve.offset) != (1.0, 0.0)
+    assert calibrate_run(run, demos, recipes, summaries_of(answers)) == told, "again is the same"
+    longer = [smaller(one) for one in fold_recipes(demos, steps=2)]
+    with pytest.raises(OptionError, match="other demonstrations or options"):
+        calibrate_run(run, demos, longer, summaries_of(answers))
 
 
 def test_a_run_is_asked_about_its_own_demonstrations(tmp_path):

@@ -54,13 +54,14 @@ def clouds_of(demos: DemoSet, name: str) -> tuple[PointCloud, ...]:
 def test_a_target_is_cut_out(demos, replaced):
     scene = demos[0].step("pick").scene
     focus = scene.points.mean(axis=0).astype(np.float64)
-    emptied = without_target(scene, focus, 0.1, np.random.default_rng(0), replaced)
+    emptied = without_target(scene, focus, np.random.default_rng(0), replaced)
     assert emptied is not None
     if replaced:
         assert len(emptied) == len(scene)
     else:
-        assert np.linalg.norm(emptied.points - focus, axis=1).min() > 0.1
-    assert without_target(scene, focus, 10.0, np.random.default_rng(0), replaced) is None
+        assert np.linalg.norm(emptied.points - focus, axis=1).min() > 0.13
+    near = scene.selected(np.linalg.norm(scene.points - focus, axis=1) < 0.13)
+    assert without_target(near, focus, np.random.default_rng(0), replaced) is None
 
 
 # --- preparation --------------------------------------------------------------------------------

@@ -50,6 +50,13 @@ def evaluate(
         int | None,
         typer.Option(min=1, max=256, help="Trainings at once.", show_default="all cores"),
     ] = None,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            help="A run of the same demonstrations: correct its confidence by the answers.",
+            show_default=False,
+        ),
+    ] = None,
     pictures: Annotated[bool, typer.Option(help="Draw the worst answers.")] = True,
     force: Force = False,
 ) -> None:
@@ -62,11 +69,16 @@ def evaluate(
     Example: `handful evaluate out/mug --out runs/mug_evaluation`
 
     Example: `handful evaluate out/mug --out runs/look --folds 2 --steps 200`
+
+    Example: `handful evaluate out/mug --out runs/mug_evaluation --calibrate runs/mug`
     """
     from handful.demos import load_demos
     from handful.evaluation import (
         Evaluation,
         advice,
+        calibrate_run,
+        check_same_training,
+        fold_recipes,
         folds_of,
         summaries_of,
         write_evaluation,
@@ -79,6 +91,9 @@ def evaluate(
     loaded = load_demos(demos)
     count = len(folds_of(loaded, folds, out))
     check_before_training(loaded, demos, force)
+    recipes = fold_recipes(loaded, steps=steps, seed=seed, colors_matter=colors_matter)
+    if calibrate is not None:
+        check_same_training(calibrate, loaded, recipes)  # before hours of training
     with _bars() as tell:
         answers = run_evaluation(
             loaded,
@@ -100,8 +115,13 @@ def evaluate(
     summaries = summaries_of(answers)
     for one in summaries:
         _say(str(one))
+        _say(f"  {one.reliability}.")
     for sentence in advice(summaries, left_out=True, steps=steps):
         _say(f"  {sentence}")
+    if calibrate is not None:
+        calibrated = calibrate_run(calibrate, loaded, recipes, summaries)
+        _say(f"Confidence of {calibrate} calibrated on left-out demonstrations: "
+             f"{', '.join(calibrated)}.")  # fmt: skip
     _say(f"Page: {page}")
 
 

@@ -11,7 +11,16 @@ from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
 from handful.demos import Gripper, Step
-from handful.policy import SURE_ENOUGH, Feasibility, Predictor, TrainedPredictor, without_hand
+from handful.learning import on_target
+from handful.learning.variation import focus_of, without_target
+from handful.policy import (
+    SURE_ENOUGH,
+    Feasibility,
+    Predictor,
+    TrainedPredictor,
+    points_taken,
+    without_hand,
+)
 
 NEAR, TURNED = 0.025, math.radians(25.0)
 """Metres and radians: a pose this near to a demonstrated one is that pose. Grasps that are off by
@@ -46,12 +55,19 @@ class Answer:
             contact point of an empty gripper, of the middle of what a full one holds.
         angle: Between the same two, radians. The fingers of an empty gripper are alike: turned by
             half a turn about the approach it is the same grasp.
-        rank: Of the first pose that is as demonstrated, from 1; None if none is.
+        rank: Of the first proposed pose that is as demonstrated, from 1, or of the demonstrated
+            pose itself among the proposed ones by its energy, whichever is first; None if it is
+            behind all of them. Where poses are as good in many ways, as those of a round thing on
+            a tray, proposed ones hardly ever are the demonstrated one, and their energies tell.
         confidence: Of the best feasible pose.
         demonstrated: Confidence of the demonstrated pose itself, the best of several.
         feasible: Whether a pose that the hand can take was found; else the best one is judged.
         seconds: That the answer took.
         T_scene_gripper: The pose that is judged, or None.
+        on_target: Whether that pose is on the target, in whatever way (`learning.on_target`); None
+            in files of before.
+        without: Confidence of the best pose in the same scene with the target cut out; None where
+            that was not asked.
     """
 
     demo: str
@@ -64,6 +80,8 @@ class Answer:
     feasible: bool
     seconds: float
     T_scene_gripper: Float[np.ndarray, "4 4"] | None
+    on_target: bool | None = None
+    without: float | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -90,21 +108,23 @@ def ask(
         seed: The same seed gives the same answer.
     """
     grasp = step.grasp if step.action.holding else None
-    demonstrated = 0.0
+    demonstrated, energy = 0.0, math.inf
     if isinstance(predictor, Predictor):
         view = predictor.look(step.scene, grasp)
         poses = view.sample(POSES, seed)
         rated = view.rate(step.targets)
-        demonstrated = float(rated.confidence[0]) if len(rated) else 0.0
+        demonstrated, energy = float(rated.confidence[0]), float(rated.energy[0])
     else:
         poses = predictor.sample(step.scene, grasp, POSES, seed)
     if not len(poses):
         nothing = math.inf
         return Answer(
-            demo, step.name, nothing, nothing, None, 0.0, demonstrated, False, poses.seconds, None
-        )
+            demo, step.name, nothing, nothing, None, 0.0, demonstrated, False, poses.seconds, None,
+            on_target=False,
+        )  # fmt: skip
     errors = np.array([pose_error(T, step, gripper) for T in poses.T_scene_gripper])
     right = (errors[:, 0] <= NEAR) & (errors[:, 1] <= TURNED)
+    right |= poses.energy >= energy
     judge = Feasibility(step.task_step, gripper, step.scene, grasp)
     chosen = next((i for i, T in enumerate(poses.T_scene_gripper) if judge(T).ok), None)
     best = 0 if chosen is None else chosen
@@ -119,7 +139,44 @@ def ask(
         chosen is not None,
         poses.seconds,
         poses.T_scene_gripper[best],
+        _on_target(poses.T_scene_gripper[best], step, gripper),
     )
+
+
+def ask_without(
+    predictor: Predictor, step: Step, gripper: Gripper, number: int, seed: int = 0
+) -> float | None:
+    """Confidence of the best pose in a demonstrated scene whose target is cut out.
+
+    Args:
+        predictor: Of that step.
+        step: What it is asked about.
+        gripper: Of the demonstrations.
+        number: Of the demonstration. With every other one something else stands in the place.
+        seed: The same seed gives the same answer.
+
+    Returns:
+        None where too little would be left of the scene, or where targets are at several places.
+    """
+    focus = focus_of(step, gripper.T_gripper_contact[:3, 3])
+    rng = np.random.default_rng([seed, number])
+    empty = without_target(step.scene, focus, rng, replaced=number % 2 == 1)
+    if empty is None or len(step.targets) > 1:
+        return None
+    poses = predictor.sample(empty, step.grasp if step.action.holding else None, 1, seed)
+    return float(poses.confidence[0]) if len(poses) else 0.0
+
+
+def _on_target(T_scene_gripper: Float[np.ndarray, "4 4"], step: Step, gripper: Gripper) -> bool:
+    """Whether a pose is on the target: on what the demonstrated grasp takes, or near its place."""
+    if step.action.holding and step.grasp is not None:
+        step = step.changed(grasp=without_hand(step.grasp, gripper))
+        return on_target(T_scene_gripper, step, gripper.T_gripper_contact)
+    takes = [points_taken(step.scene, target, gripper) for target in step.targets]
+    if not all(takes):
+        return on_target(T_scene_gripper, step, gripper.T_gripper_contact)
+    things = step.scene.selected(np.any([one.points for one in takes], axis=0))
+    return on_target(T_scene_gripper, step, gripper.T_gripper_contact, things)
 
 
 def pose_error(

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from handful.demos import DemoSet
 from handful.errors import OptionError
-from handful.evaluation._answers import Answer, ask
+from handful.evaluation._answers import Answer, ask, ask_without
 from handful.evaluation._storage import read_answers, write_answers
-from handful.learning import RunFolder, StepReport, TrainingJob, recipe_for, train_jobs
+from handful.learning import Recipe, RunFolder, StepReport, TrainingJob, recipe_for, train_jobs
+from handful.policy import Predictor
 
 ANSWERS = "answers.json"
 
@@ -73,6 +74,16 @@ def folds_of(demos: DemoSet, count: int | None, folder: Path) -> list[Fold]:
     return found
 
 
+def fold_recipes(
+    demos: DemoSet, *, steps: int | None = None, seed: int = 0, colors_matter: bool = False
+) -> list[Recipe]:
+    """How the models of an evaluation are trained, one recipe for each step; as for `evaluate`."""
+    return [
+        recipe_for(demos, name, colors_matter=colors_matter, steps=steps, seed=seed)
+        for name in demos.task.names
+    ]
+
+
 def evaluate(
     demos: DemoSet,
     folder: Path,
@@ -102,13 +113,11 @@ def evaluate(
     jobs = []
     owner: list[Fold] = []
     for fold in parts:
-        for name in fold.demos.task.names:
-            recipe = recipe_for(
-                fold.demos, name, colors_matter=colors_matter, steps=steps, seed=seed
-            )
-            run = RunFolder(fold.folder)
+        run = RunFolder(fold.folder)
+        recipes = fold_recipes(fold.demos, steps=steps, seed=seed, colors_matter=colors_matter)
+        for recipe in recipes:
             if not run.holds(fold.demos, recipe):
-                if run.model(name).exists():
+                if run.model(recipe.step.name).exists():
                     raise OptionError(
                         f"{folder}: holds an evaluation with other demonstrations or options: give "
                         "the same ones, or name another folder."
@@ -132,10 +141,15 @@ def _answers(fold: Fold, demos: DemoSet, seed: int) -> list[Answer]:
         return read_answers(path)
     found = []
     predictors = RunFolder(fold.folder).predictors()
-    for demo in demos:
+    for number, demo in enumerate(demos):
         if demo.name in fold.left_out:
             for step in demo.steps:
                 if step.name in predictors:
-                    found.append(ask(predictors[step.name], demo.name, step, demos.gripper, seed))
+                    predictor = predictors[step.name]
+                    answer = ask(predictor, demo.name, step, demos.gripper, seed)
+                    if isinstance(predictor, Predictor):
+                        without = ask_without(predictor, step, demos.gripper, number, seed)
+                        answer = replace(answer, without=without)
+                    found.append(answer)
     write_answers(found, path)
     return found

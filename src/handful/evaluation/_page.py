@@ -29,11 +29,13 @@ from handful.bench.report import (
 from handful.demos import DemoSet, load_demos
 from handful.errors import FileFormatError, HandfulError
 from handful.evaluation._answers import NEAR, TURNED, Answer
+from handful.evaluation._calibrate import correction_of
 from handful.evaluation._folds import answers_file
 from handful.evaluation._found_again import OWN
 from handful.evaluation._storage import read_answers
 from handful.evaluation._summary import StepSummary, advice, summaries_of
 from handful.learning import RunFolder
+from handful.policy import Confidence
 from handful.viz import picture_of_answer
 
 SUMMARY = "evaluation.json"
@@ -152,6 +154,8 @@ def write_evaluation_page(
     demos = _demos(source) if pictures else None
     for one in summaries:
         blocks += [Heading(f"Step {one.step!r}"), _table(one)]
+        if left_out and one.reliability:
+            blocks.append(Paragraph(_confidence(one)))
         if demos is not None:
             say(f"drawing answers of the step {one.step!r}")
             blocks.append(Gallery(tuple(_pictures(one, demos))))
@@ -162,11 +166,10 @@ def write_evaluation_page(
             f"{np.degrees(TURNED):.0f} degrees of a demonstrated one, of the contact point of an "
             "empty gripper (its fingers may change sides) or of the middle of what a full one "
             "holds, with a confidence of 0.5 or more. another place: it is not, but the "
-            "demonstrated pose is among the proposed ones and is given a confidence of 0.5 or "
-            "more. not sure: it is, with less confidence. missed: else. The confidence is that of "
-            "made-up scenes (docs/training.md): it is not refitted to left-out demonstrations, "
-            "which are few and always show the target, so that they say nothing about scenes "
-            "without it."
+            "demonstrated pose is as good as the proposed ones by its energy and has a confidence "
+            "of 0.5 or more. not sure: it is, with less confidence. missed: else. without: the "
+            "confidence of the best pose when the target is cut out of the same scene, which "
+            "should be low."
         ),
         Heading("How to make this again"),
         Code(command or "(no command was kept)"),
@@ -177,6 +180,18 @@ def write_evaluation_page(
     return page
 
 
+def _confidence(one: StepSummary) -> str:
+    """What left-out demonstrations say of a step's confidence, and what they would make of it."""
+    text = f"Confidence: {one.reliability}."
+    curve = correction_of(one, Confidence(0.0, 1.0))
+    if curve is None:
+        return text
+    before = np.array([0.3, 0.5, 0.7, 0.9])
+    after = curve.of(np.log(1.0 / before - 1.0))
+    told = ", ".join(f"{a:.1f} becomes {b:.2f}" for a, b in zip(before, after, strict=True))
+    return f"{text} `--calibrate RUN` would correct a run by them: {told}."
+
+
 def _card(one: StepSummary) -> tuple[str, str, str]:
     note = f"mean confidence {one.confidence:.2f}"
     if one.found:
@@ -185,7 +200,8 @@ def _card(one: StepSummary) -> tuple[str, str, str]:
 
 
 def _table(one: StepSummary) -> Table:
-    head = ("demonstration", "outcome", "off by", "rank", "confidence", "demonstrated", "feasible")
+    head = ("demonstration", "outcome", "off by", "rank", "confidence", "demonstrated", "without",
+            "feasible")  # fmt: skip
     rows = []
     for answer in one.answers:
         off = "-"
@@ -200,6 +216,7 @@ def _table(one: StepSummary) -> Table:
                 Cell("-" if answer.rank is None else str(answer.rank)),
                 Cell(f"{answer.confidence:.2f}"),
                 Cell(f"{answer.demonstrated:.2f}"),
+                Cell("-" if answer.without is None else f"{answer.without:.2f}"),
                 Cell("yes" if answer.feasible else "no"),
             )
         )

@@ -15,7 +15,7 @@ from handful._strict_json import Fields, read_json
 from handful.errors import FileFormatError
 from handful.evaluation._answers import Answer
 
-FORMAT, VERSION = "handful-answers", 1
+FORMAT, VERSION = "handful-answers", 2
 
 
 def write_answers(answers: Sequence[Answer], path: Path) -> None:
@@ -36,8 +36,8 @@ def read_answers(path: Path) -> list[Answer]:
     """
     fields = Fields(read_json(path), str(path), FileFormatError)
     found, version = fields.text("format"), fields.any("version")
-    if found != FORMAT or version != VERSION:
-        raise FileFormatError(f"{path}: is {found!r} {version}: need {FORMAT!r} {VERSION}.")
+    if found != FORMAT or version not in (1, VERSION):
+        raise FileFormatError(f"{path}: is {found!r} {version}: need {FORMAT!r} 1 or {VERSION}.")
     answers = [_from_json(value, where) for where, value in fields.items("answers")]
     fields.done()
     return answers
@@ -56,6 +56,8 @@ def _as_json(answer: Answer) -> dict[str, Any]:
         "feasible": answer.feasible,
         "seconds": answer.seconds,
         "T_scene_gripper": None if pose is None else pose.tolist(),
+        "on_target": answer.on_target,
+        "without": answer.without,
     }
 
 
@@ -75,11 +77,22 @@ def _from_json(value: Any, address: str) -> Answer:
             bool(fields.any("feasible")),
             float(fields.any("seconds")),
             None if pose is None else np.array(pose, dtype=np.float64).reshape(4, 4),
+            *_of_version_2(fields),
         )
     except (TypeError, ValueError) as error:
         raise FileFormatError(f"{address}: is not an answer: {error}.") from error
     fields.done()
     return answer
+
+
+def _of_version_2(fields: Fields) -> tuple[bool | None, float | None]:
+    """`on_target` and `without`, which files of version 1 do not have."""
+    on_target = fields.any("on_target") if fields.has("on_target") else None
+    without = fields.any("without") if fields.has("without") else None
+    return (
+        None if on_target is None else bool(on_target),
+        None if without is None else float(without),
+    )
 
 
 def _finite(value: float) -> float | None:

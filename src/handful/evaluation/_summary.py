@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from handful.evaluation._answers import NEAR, TURNED, Answer, Outcome
+from handful.policy import SURE_ENOUGH
 
 ENOUGH = 0.8
 """Share of right answers from which on a step is good enough to be tried on a robot, carefully."""
@@ -51,6 +52,27 @@ class StepSummary:
     def confidence(self) -> float:
         """Mean."""
         return float(np.mean([answer.confidence for answer in self.answers]))
+
+    @property
+    def reliability(self) -> str:
+        """How confidence compares with what was right, for people; empty where nobody asked.
+
+        Where the target was cut out, no answer is right.
+        """
+        told = [one for one in self.answers if one.on_target is not None]
+        without = [one.without for one in told if one.without is not None]
+        if not told:
+            return ""
+        on = sum(bool(one.on_target) for one in told)
+        mean = float(np.mean([one.confidence for one in told]))
+        text = f"{on} of {len(told)} answers are on the target, mean confidence {mean:.2f}"
+        if without:
+            fooled = sum(one >= SURE_ENOUGH for one in without)
+            text += (
+                f"; with the target cut out {fooled} of {len(without)} still take something for "
+                f"it, mean confidence {np.mean(without):.2f}"
+            )
+        return text
 
     @property
     def found(self) -> list[Answer]:
@@ -150,7 +172,8 @@ def _advice_of(one: StepSummary, left_out: bool) -> list[str]:
     if left_out and one.confidence - one.right / many > OVERSURE:
         told.append(
             f"Step {one.step!r} is surer than it is right ({one.confidence:.2f} against "
-            f"{one.right / many:.2f}): ask for more than the default with `least_confidence`."
+            f"{one.right / many:.2f}): `--calibrate RUN` corrects a run's confidence, or ask for "
+            "more than the default with `least_confidence`."
         )
     return told
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 
-from handful.clouds import NeighbourIndex, PointCloud
+from handful.clouds import PointCloud
+from handful.learning._on_target import on_target
 from handful.learning.variation import ContextDropout, Example, Variation, focus_of, without_target
 from handful.policy import Confidence, Predictor
 
@@ -22,10 +23,6 @@ SCENES = 24
 """Scenes with the target, and as many without it."""
 FEWEST, STEPS_FOR_A_SCENE = 2, 25
 """Scenes that every model is asked about, and optimiser steps for each further one."""
-CUT_OUT = (0.14, 0.17, 0.20)
-"""Metres: radii of the balls that take a target out of a scene, one of them drawn each time."""
-ON_THING = 0.02
-"""Metres: a contact nearer than this to the object that is to be taken is on it."""
 _STREAM = 2**32
 """Part of the seeds, so that no random number is one of training."""
 
@@ -99,10 +96,11 @@ def trials(
         step, thing = whole.apply_with_thing(example, rng)
         energy, T = _best(predictor, step.scene, step.grasp, seed)
         evidence.append(energy)
-        right.append(thing is None or _on(thing, T @ example.contact))
+        # An empty gripper in a scene as it was demonstrated: nobody knows what else is the object.
+        untold = thing is None and not step.action.holding
+        right.append(untold or on_target(T, step, example.contact, thing))
         focus = focus_of(step, example.contact[:3, 3])
-        radius = CUT_OUT[int(rng.integers(len(CUT_OUT)))]
-        empty = without_target(step.scene, focus, radius, rng, replaced=number % 2 == 1)
+        empty = without_target(step.scene, focus, rng, replaced=number % 2 == 1)
         if empty is not None:
             evidence.append(_best(predictor, empty, step.grasp, seed)[0])
             right.append(False)
@@ -120,8 +118,3 @@ def _best(
     found = search.sampler(energy).sample(energy, search.workspace(energy), 1, generator)
     share = predictor.evidence(energy, found.energies.double().numpy())[0]
     return float(share), found.poses[0].double().numpy()
-
-
-def _on(thing: PointCloud, T_scene_contact: Float[np.ndarray, "4 4"]) -> bool:
-    distance = NeighbourIndex(thing.points).distance(T_scene_contact[None, :3, 3])
-    return bool(distance[0] < ON_THING)

@@ -229,14 +229,19 @@ def _train(
     except (KeyboardInterrupt, BrokenPipeError, EOFError):
         pass
     finally:
+        _ignore_interrupts()  # all is saved, and libraries that clean up would print a traceback
         connection.close()
 
 
 def _first_interrupt(*_: object) -> None:
     """A second interrupt must not disturb what the first one has begun: writing a checkpoint."""
+    _ignore_interrupts()
+    raise KeyboardInterrupt
+
+
+def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _interrupt_with(parent: BaseProcess) -> None:

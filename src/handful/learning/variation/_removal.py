@@ -7,11 +7,13 @@ from jaxtyping import Float
 
 from handful.clouds import PointCloud, concatenate
 
+CUT_OUT = (0.14, 0.17, 0.20)
+"""Metres: radii of the balls that take a target out of a scene, one of them drawn each time."""
+
 
 def without_target(
     scene: PointCloud,
     focus: Float[np.ndarray, "3"],
-    radius: float,
     rng: np.random.Generator,
     replaced: bool,
 ) -> PointCloud | None:
@@ -20,10 +22,10 @@ def without_target(
     Args:
         scene: With the target.
         focus: Where the gripper went, scene frame, metres.
-        radius: Of the ball, metres.
         rng: Source of randomness.
         replaced: Put a block or a ball of the target's colours in its place.
     """
+    radius = CUT_OUT[int(rng.integers(len(CUT_OUT)))]
     inside = np.linalg.norm(scene.points - focus, axis=1) <= radius
     if (~inside).sum() < 100 or not inside.any():
         return None

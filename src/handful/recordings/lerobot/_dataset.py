@@ -110,7 +110,9 @@ class LerobotDataset:
     def cell(self, episode: int, name: str, frame: int) -> Any:
         """A feature in one frame of an episode, counted from 0."""
         table = self._rows([name], episode, ("frame_index", "==", frame))
-        rows = self._list(table.column(name), self.folder)
+        with _told(self.folder):
+            column = table.column(name)
+        rows = self._list(column, self.folder)
         if len(rows) != 1:
             raise FileFormatError(
                 f"{self.folder}: episode {episode} has {len(rows)} rows of frame {frame}: need one."
@@ -160,9 +162,11 @@ class LerobotDataset:
 
     def _list(self, values: Any, path: Path) -> list[Any]:
         """A table's or a column's values as those of Python."""
-        if values.nbytes > _MOST_VALUES:
-            raise FileFormatError(f"{path}: has more than {_MOST_VALUES >> 20} MiB in one table.")
         with _told(path), bounded_memory(path):
+            if values.nbytes > _MOST_VALUES:
+                raise FileFormatError(
+                    f"{path}: has more than {_MOST_VALUES >> 20} MiB in one table."
+                )
             return list(values.to_pylist())
 
 
