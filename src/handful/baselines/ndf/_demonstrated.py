@@ -17,6 +17,8 @@ from handful.policy import without_hand
 
 GONE = 0.004
 """Metres: where nothing is nearer than this in the next step's scene, something was taken away."""
+HELD = 0.012
+"""Metres between points of the object in the hand and those that were seen of it before."""
 FEWEST = 50
 """Points of an object or a target."""
 ABOVE = 0.004
@@ -33,10 +35,14 @@ def object_in(demo: Demonstration, name: str, demos: DemoSet) -> PointCloud:
         DemoError: The demonstration does not show it.
     """
     step = demo.step(name)
+    number = demo.steps.index(step)
     if step.action.holding:
         assert step.grasp is not None
-        return without_hand(step.grasp, demos.gripper)
-    later = [one for one in demo.steps[demo.steps.index(step) + 1 :] if one.action.holding]
+        held = without_hand(step.grasp, demos.gripper)
+        before = [one for one in demo.steps[:number] if not one.action.holding]
+        return held if not before else _part_of(held, object_in(demo, before[-1].name, demos),
+                                                before[-1].targets[0])  # fmt: skip
+    later = [one for one in demo.steps[number + 1 :] if one.action.holding]
     if not later:
         raise DemoError(
             f"demonstration {demo.name!r}: no step with a full gripper follows {name!r}: the "
@@ -50,6 +56,23 @@ def object_in(demo: Demonstration, name: str, demos: DemoSet) -> PointCloud:
             f"{name!r}: need {FEWEST}; the object was not taken away, or the camera moved."
         )
     return step.scene.selected(gone)
+
+
+def _part_of(
+    held: PointCloud, taken: PointCloud, T_scene_gripper: Float[np.ndarray, "4 4"]
+) -> PointCloud:
+    """The points of a grasp cloud near where the object was in the hand when it was taken.
+
+    What is known of a hand's shape leaves points of its fingers, which have closed.
+
+    Args:
+        held: Grasp cloud.
+        taken: The object in the scene.
+        T_scene_gripper: Where it was taken.
+    """
+    there = taken.transformed(np.linalg.inv(T_scene_gripper))
+    near = cKDTree(there.points).query(held.points)[0] < HELD
+    return held.selected(near) if near.sum() >= FEWEST else held
 
 
 def above_table(scene: PointCloud) -> PointCloud:

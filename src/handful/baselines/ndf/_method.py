@@ -118,7 +118,7 @@ class Ndf(Method[NdfRecipe, PreTrainer, NdfPredictor]):
         rng = np.random.default_rng(recipe.training.seed)
         if config.holding:
             target, T_scene_target = _target_cloud(demos, name, config.voxel)
-            model.target.copy_(torch.from_numpy(target.points))
+            model.target.copy_(torch.tensor(target.points))
             poses = [np.linalg.inv(pose) @ there
                      for pose, there in zip(shown, T_scene_target, strict=True)]  # fmt: skip
             placed = objects[0].transformed(shown[0])
