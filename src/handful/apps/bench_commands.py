@@ -100,6 +100,12 @@ def bench(
             show_default="that of run_task",
         ),
     ] = None,
+    segmented: Annotated[
+        bool,
+        typer.Option(
+            help="Tell models that cannot find the object themselves (ndf) which points are its."
+        ),
+    ] = True,
     workers: Workers = None,
     ray: RayAddress = None,
     stills: Annotated[
@@ -143,7 +149,7 @@ def bench(
         BenchPlan(
             run / name if task == ALL else run, name, setups, seeds, policy, objects, samples,
             stills, videos, gripper, rig, look_ahead,
-            LEAST_CONFIDENCE if least_confidence is None else least_confidence,
+            LEAST_CONFIDENCE if least_confidence is None else least_confidence, segmented,
         )
         for name in names
     ]  # fmt: skip

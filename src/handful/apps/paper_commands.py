@@ -36,7 +36,7 @@ def paper(
     table: Annotated[
         str,
         typer.Argument(
-            help="sota, default, ablation, demonstrations, curve, or all.", show_default=False
+            help="sota, default, ablation, demonstrations, ndf, curve, or all.", show_default=False
         ),
     ],
     out: Annotated[
@@ -141,7 +141,7 @@ def _run_cell(
         source = folder.demos_folder(task, contender.variant(task))
         options = {"method": contender.method, "preset": contender.preset, "seed": folder.seed}
         RunFolder(run).note_training(source, len(demos), command, options)
-    plan = BenchPlan(run, task, study.setups, seeds)
+    plan = BenchPlan(run, task, study.setups, seeds, segmented=contender.segmented)
     note_command(plan.folder, command)
     run_with_progress(plan, executor)
 

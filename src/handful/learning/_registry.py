@@ -18,6 +18,7 @@ OURS = {
     "edf": "handful.learning._edf:EDF",
     "edf-type0": "handful.learning._edf:EDF_TYPE0",
     "transporter": "handful.baselines.transporter:TRANSPORTER",
+    "ndf": "handful.baselines.ndf:NDF",
 }
 """Where our own methods are; they are loaded when they are asked for."""
 

@@ -18,6 +18,9 @@ from ._interfaces import PicturedPredictor as PicturedPredictor
 from ._interfaces import PosePredictor as PosePredictor
 from ._interfaces import RatingPredictor as RatingPredictor
 from ._interfaces import Robot as Robot
+from ._interfaces import Segmentation as Segmentation
+from ._interfaces import Segments as Segments
+from ._interfaces import ToldPredictor as ToldPredictor
 from ._interfaces import TrainedPredictor as TrainedPredictor
 from ._lookahead import LookAhead as LookAhead
 from ._lookahead import LookedAhead as LookedAhead

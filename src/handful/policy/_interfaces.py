@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -68,6 +70,32 @@ class TrainedPredictor(PosePredictor, Protocol):
 
     def for_gripper(self, gripper: Gripper) -> TrainedPredictor:
         """The same predictor for another gripper."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """The points of what a step is about.
+
+    Attributes:
+        object: The object's: of the scene cloud, or of the grasp cloud if the gripper holds it.
+        target: Those of the scene cloud that belong to the object's target.
+    """
+
+    object: PointCloud
+    target: PointCloud
+
+
+Segmentation = Callable[[PointCloud, PointCloud | None], Segments]
+"""Says which points of a scene cloud and of a grasp cloud, if there is one, are whose."""
+
+
+@runtime_checkable
+class ToldPredictor(TrainedPredictor, Protocol):
+    """A predictor that cannot tell the object from the rest of the scene and has to be told."""
+
+    def told(self, segmentation: Segmentation) -> PosePredictor:
+        """The same predictor with somebody who tells."""
         ...
 
 

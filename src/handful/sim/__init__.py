@@ -22,6 +22,8 @@ from ._hand import check_hand as check_hand
 from ._model import Placed as Placed
 from ._rig import DEFAULT_RIG as DEFAULT_RIG
 from ._rig import CameraRig as CameraRig
+from ._segmentation import true_segments as true_segments
+from ._segmentation import unsegmented as unsegmented
 from ._world import World as World
 from .objects import Refused as Refused
 from .objects import Thing as Thing

@@ -134,7 +134,8 @@ def _summary(folder: PaperFolder, contender: Contender, task: str, setup: str) -
     records: list[EpisodeRecord] = []
     for path in sorted((folder.run(task, contender) / FOLDER).glob(f"{task}-{setup}*.jsonl")):
         conditions, some = read_episodes(path)
-        if conditions.setup == setup and conditions.policy == "model":
+        told = conditions.segmented == contender.segmented
+        if conditions.setup == setup and conditions.policy == "model" and told:
             records += some
     return table_of(records)[0] if records else None
 

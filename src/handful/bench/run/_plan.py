@@ -57,6 +57,8 @@ class BenchPlan:
         rig: The cameras.
         look_ahead: Choose poses of models with the next step in mind.
         least_confidence: Poses of models with lower confidence are not executed.
+        segmented: Tell models that have to be told (`policy.ToldPredictor`) which points are the
+            object's. If not, everything in sight is taken for the object.
     """
 
     run: Path
@@ -72,6 +74,7 @@ class BenchPlan:
     rig: CameraRig = DEFAULT_RIG
     look_ahead: bool = True
     least_confidence: float = LEAST_CONFIDENCE
+    segmented: bool = True
 
     def __post_init__(self) -> None:
         if not self.setups or not len(self.seeds):
@@ -132,6 +135,7 @@ class BenchPlan:
             self.rig.special,
             look_ahead=self._looks_ahead,
             least_confidence=self._least_confidence,
+            segmented=self.segmented,
         )
 
     @property
@@ -166,6 +170,7 @@ class BenchPlan:
             rig=self.rig,
             look_ahead=self._looks_ahead,
             least_confidence=self._least_confidence,
+            segmented=self.segmented,
         )
 
 

@@ -10,6 +10,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +23,26 @@ from handful.clouds import PointCloud
 from handful.demos import Gripper, Task
 from handful.errors import OptionError, unknown_name_message
 from handful.learning import RunFolder
-from handful.policy import PosePredictor, Predictor, RankedPoses, TrainedPredictor
-from handful.sim import Episode, oracle_predictors
+from handful.policy import (
+    PosePredictor,
+    Predictor,
+    RankedPoses,
+    ToldPredictor,
+    TrainedPredictor,
+)
+from handful.sim import Episode, oracle_predictors, true_segments, unsegmented
 
 PolicyMaker = Callable[[Episode], Mapping[str, PosePredictor]]
-"""Makes the predictors for an episode, by the name of the step. Only the oracle looks into it."""
+"""Makes the predictors for an episode, by the name of the step. Only the oracle looks into it, and
+what tells models which points are whose."""
 
 _ABOVE_TABLE = 0.01
 """Metres: points of the scene higher than this are worth going to."""
 
 
-def policy_maker(name: str, run: Path, task: Task, hand: Gripper) -> PolicyMaker:
+def policy_maker(
+    name: str, run: Path, task: Task, hand: Gripper, segmented: bool = True
+) -> PolicyMaker:
     """The policy of a name.
 
     Args:
@@ -41,6 +51,7 @@ def policy_maker(name: str, run: Path, task: Task, hand: Gripper) -> PolicyMaker
         run: Folder of the run; only `model` reads it.
         task: The steps.
         hand: What the robot carries; trained models are retargeted to it.
+        segmented: Tell models that have to be told which points are the object's.
 
     Raises:
         OptionError: There is no policy of that name.
@@ -49,7 +60,13 @@ def policy_maker(name: str, run: Path, task: Task, hand: Gripper) -> PolicyMaker
     check_policy(name, run, task)
     if name == "model":
         predictors = trained_predictors(run, task, hand)
-        return lambda episode: predictors
+        tell = true_segments if segmented else unsegmented
+        return lambda episode: {
+            name: one.told(partial(tell, episode, one.step))
+            if isinstance(one, ToldPredictor)
+            else one
+            for name, one in predictors.items()
+        }
     if name == "oracle":
         return oracle_predictors
     return _random_predictors

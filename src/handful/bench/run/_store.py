@@ -40,6 +40,7 @@ class Conditions:
         handful: Version of the software.
         look_ahead: Whether picks were chosen with the next step in mind; true only for models.
         least_confidence: Poses of lower confidence were not executed; 0 for other policies.
+        segmented: Whether models that have to be told which points are the object's were told.
     """
 
     task: str
@@ -53,6 +54,7 @@ class Conditions:
     handful: str = handful.__version__
     look_ahead: bool = True
     least_confidence: float = LEAST_CONFIDENCE
+    segmented: bool = True
 
     @property
     def is_plain(self) -> bool:
@@ -69,12 +71,14 @@ class Conditions:
 
     @property
     def caution(self) -> list[str]:
-        """How models ran otherwise than by default: without look-ahead, or surer or less sure."""
+        """How models ran otherwise than by default: look-ahead, confidence, segmentation."""
         words = []
         if self.policy == "model" and not self.look_ahead:
             words.append("no look-ahead")
         if self.policy == "model" and self.least_confidence != LEAST_CONFIDENCE:
             words.append(f"least confidence {self.least_confidence:g}")
+        if not self.segmented:
+            words.append("unsegmented")
         return words
 
     @property
@@ -199,6 +203,7 @@ def _conditions(value: Any, address: str) -> tuple[Conditions, int]:
         # Before these were noted, nobody looked ahead, and every best pose was executed.
         look_ahead=fields.flag("look_ahead", False),
         least_confidence=fields.number("least_confidence", 0.0, 0.0, 1.0),
+        segmented=fields.flag("segmented", True),
     )
     fields.done()
     return conditions, version

@@ -42,6 +42,7 @@ class WorkerConfig:
         rig: The cameras.
         look_ahead: Choose poses with the next step in mind.
         least_confidence: Poses of lower confidence are not executed.
+        segmented: Models that have to be told which points are the object's are told.
     """
 
     task: str
@@ -55,6 +56,7 @@ class WorkerConfig:
     rig: CameraRig = DEFAULT_RIG
     look_ahead: bool = True
     least_confidence: float = LEAST_CONFIDENCE
+    segmented: bool = True
 
     @property
     def caution(self) -> Caution:
@@ -92,7 +94,9 @@ class Worker:
         self._config = config
         self._task = task_named(config.task)
         self._hand = gripper_named(config.gripper)
-        self._maker = policy_maker(config.policy, Path(config.run), self._task.task, self._hand)
+        self._maker = policy_maker(
+            config.policy, Path(config.run), self._task.task, self._hand, config.segmented
+        )
         self._things = _things(Path(config.objects), self._task) if config.objects else None
 
     def run(self, job: EpisodeJob) -> EpisodeResult:
