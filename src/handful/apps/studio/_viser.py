@@ -101,7 +101,7 @@ def _our_ways(listener: socket.socket, guard: PageGuard, ended: threading.Event)
 
     websockets.asyncio.server.serve = serve  # type: ignore[assignment]
     viser._client_autobuild.ensure_client_is_built = lambda: None
-    _infra.rich = SimpleNamespace(print=lambda words: None)  # type: ignore[attr-defined]
+    _infra.rich = SimpleNamespace(print=lambda words: None)  # type: ignore[attr-defined, assignment]
     try:
         yield
     finally:
