@@ -11,11 +11,11 @@ import pytest
 from handful.apps.studio._desk import Desk
 from handful.apps.studio._document import Document, Scene
 from handful.apps.studio._folder import StudioFolder
-from handful.apps.studio._opening import opened_path, opened_upload
+from handful.apps.studio._opening import opened_path
 from handful.apps.studio._posing import first_pose, nudged
 from handful.apps.studio._state import Selection, State
 from handful.apps.studio._words import plain
-from handful.clouds import write_cloud
+from handful.clouds import CloudReader, write_cloud
 from handful.demos import Action, LiveDemoFolder, gripper_named, load_demos, save_demos
 from handful.errors import BusyError, DemoError, FileFormatError, HandfulError
 from samples import pose_at, small_cloud, small_demos
@@ -228,19 +228,21 @@ def test_clouds_go_one_write_after_the_manifest_forgot_them_and_strangers_stay(t
     assert list((tmp_path / "set").glob("*/*.ply")) == [stranger]
 
 
-def test_uploads_are_read_with_suspicion(tmp_path: Path):
-    from handful.apps.studio._config import StudioConfig
-
-    config = StudioConfig(folder="unused", max_bytes=100_000, max_points=1000)
-    write_cloud(small_cloud(), tmp_path / "cup.ply")
-    content = (tmp_path / "cup.ply").read_bytes()
-    assert opened_upload(Document(HAND), "cup.ply", content, config).scenes[0].name == "cup"
-    for name, bad in [("cup.ply", b"x" * 50), ("cup.pcd", content), ("cup.ply", b"x" * 100_001)]:
-        with pytest.raises(HandfulError):
-            opened_upload(Document(HAND), name, bad, config)
-    write_cloud(small_cloud(count=1001), tmp_path / "large.ply")
-    with pytest.raises(HandfulError):
-        opened_path(Document(HAND), tmp_path / "large.ply", config)
+@pytest.mark.slow(seconds=10)
+def test_a_path_is_opened_as_what_is_there(tmp_path: Path):
+    reader = CloudReader(max_points=1000)
+    try:
+        write_cloud(small_cloud(), tmp_path / "cup.ply")
+        change = opened_path(tmp_path / "cup.ply", reader)
+        assert [one.name for one in change(Document(HAND)).scenes] == ["cup"]
+        save_demos(small_demos(), tmp_path / "set")
+        change = opened_path(tmp_path / "set", reader)
+        assert len(change(Document(HAND)).demonstrations) == len(small_demos())
+        write_cloud(small_cloud(count=1001), tmp_path / "large.ply")
+        with pytest.raises(HandfulError, match="at most 1000"):
+            opened_path(tmp_path / "large.ply", reader)
+    finally:
+        reader.close()
 
 
 # --- the desk ----------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from handful.errors import HandfulError, OptionError
 NO_RUN = "(no run)"
 LOOK_AGAIN = 0.25
 """Seconds between two pictures of an episode that runs."""
+MOST_FRAMES = 150
+"""Of an episode that was run, kept to be watched again."""
 
 
 class _Stopped(Exception):
@@ -37,6 +39,7 @@ class EpisodePanel:
     def __init__(self, session: Session, models: Models, folder: viser.GuiFolderHandle) -> None:
         self._session, self._models = session, models
         self._film: Any = None
+        self._frames: list[np.ndarray] = []
         self._thread: threading.Thread | None = None
         self._wanted = False
         gui = session.server.gui
@@ -49,10 +52,12 @@ class EpisodePanel:
             self.seed = gui.add_number("Seed", 0, 0, 10**6, 1)
             self.start = gui.add_button("Run the episode", icon=viser.Icon.PLAYER_PLAY)
             self.end = gui.add_button("Stop it", visible=False, icon=viser.Icon.PLAYER_STOP)
+            self.frame = gui.add_slider("Moment", 1, 2, 1, 1, visible=False)
             self.picture = gui.add_image(np.full((30, 40, 3), 245, np.uint8), visible=False)
             self.told = gui.add_markdown("")
         session.clicked(self.start, lambda _: self._begin())
         session.clicked(self.end, lambda _: self.stop())
+        session.edited(self.frame, self._watch_again, "moment")
 
     def offer(self) -> None:
         """Offer the runs that there are."""
@@ -71,7 +76,7 @@ class EpisodePanel:
         if self._thread is not None and self._thread.is_alive():
             raise OptionError("an episode is running: stop it first.")
         self._wanted, self._film = True, None
-        self.end.visible = True
+        self.end.visible, self.frame.visible = True, False
         self.told.content = "Setting up ..."
         asked = (path, self.task.value, self.setup.value, int(self.seed.value))
         self._thread = threading.Thread(target=self._run, args=asked, daemon=True)
@@ -100,7 +105,8 @@ class EpisodePanel:
             self._film = watcher.film
             watcher.film.on_take = self._check
             record = run_episode(episode, maker, watcher=watcher)
-        return f"{record.outcome}: {record.reason}" if record.reason else str(record.outcome)
+        outcome = "Success" if record.success else record.outcome
+        return f"{outcome}: {record.reason}" if record.reason else outcome
 
     def _check(self) -> None:
         if not self._wanted:
@@ -111,7 +117,7 @@ class EpisodePanel:
         film = self._film
         if film is not None and film.frames:
             self.picture.visible = True
-            self.picture.image = film.frames[-1]
+            self.picture.image = _small(film.frames[-1])
             self.told.content = f"{len(film.frames)} frames"
         if self._thread is not None and self._thread.is_alive():
             self._session.desk.later("film", LOOK_AGAIN, self._look)
@@ -119,5 +125,21 @@ class EpisodePanel:
     def _ended(self, told: str) -> None:
         self._look()
         self._session.desk.drop("film")
+        taken = [] if self._film is None else self._film.frames
+        self._film = None
+        self._frames = [_small(one) for one in taken[:: len(taken) // MOST_FRAMES + 1]]
         self.end.visible = False
+        if len(self._frames) > 1:
+            self.frame.max = self.frame.value = len(self._frames)
+            self.frame.visible = True
         self.told.content = f"**{plain(told)}**"
+
+    def _watch_again(self) -> None:
+        """Show a moment of the episode that was run last."""
+        if self._frames:
+            self.picture.image = self._frames[int(self.frame.value) - 1]
+
+
+def _small(frame: np.ndarray) -> np.ndarray:
+    """A frame as large as the panel shows it."""
+    return frame[::2, ::2].copy()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import torch
 import viser
 
-from handful.apps.studio._hand import CALM, GIZMO, Hand
+from handful.apps.studio._hand import CALM, FINE, GIZMO, Hand
 from handful.apps.studio._models import NONE, Models, held_for
 from handful.apps.studio._scenes import SceneChoice, set_options
 from handful.apps.studio._session import Pose, Session
@@ -17,8 +18,8 @@ from handful.apps.studio._words import plain
 from handful.clouds import PointCloud, concatenate
 from handful.errors import OptionError
 from handful.geometry import pose_inverse, pose_to_rotation_translation, rotation_angle
-from handful.models import Field
-from handful.policy import Predictor
+from handful.models import Field, QueryPoints
+from handful.policy import Predictor, RankedPoses, SceneView
 from handful.render import box_mesh, joined
 from handful.viz import (
     FieldOnCloud,
@@ -41,6 +42,25 @@ GROUND = 0.006
 """Metres above the lowest points of the box that belong to what the object stands on."""
 BEST = 4
 """Poses that are shown."""
+POSES = 30
+"""Poses that are looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What a model sees in the scene as it is now."""
+
+    scene: PointCloud
+    predictor: Predictor
+    held: PointCloud | None
+    view: SceneView
+    found: RankedPoses
+    field: FieldOnCloud
+    queries: QueryPoints
+
+    @property
+    def best(self) -> Pose | None:
+        return self.found.T_scene_gripper[0] if len(self.found) else None
 
 
 class LookRoom:
@@ -59,16 +79,18 @@ class LookRoom:
         self.panel = LookPanel(session)
         self._hands = [Hand(self.stage, f"hand{number}") for number in range(BEST)]
         self._scene: PointCloud | None = None
-        self._palette: tuple[str, FieldPalette] | None = None
+        self._palette: FieldPalette | None = None
         self._object: np.ndarray | None = None
         self._center, self._motion = np.eye(4), np.eye(4)
-        self._first: Pose | None = None
+        self._first: tuple[Pose, float] | None = None
+        self._along = Hand(self.stage, "along")
+        self._seen: _Seen | None = None
         panel = self.panel
         session.clicked(panel.look, lambda _: self._fresh())
-        for field in (panel.model, panel.scene.field):
-            session.edited(field, self._fresh)
-        session.edited(panel.layer, self._look)
-        session.edited(panel.queries, self._look)
+        session.edited(panel.model, self._model_chosen)
+        session.edited(panel.scene.field, self._scene_chosen)
+        session.edited(panel.layer, self._show)
+        session.edited(panel.queries, self._show)
         session.clicked(panel.select, lambda _: self._select())
         session.edited(panel.size, self._select, "box")
         session.clicked(panel.back, lambda _: self._put_back())
@@ -77,8 +99,8 @@ class LookRoom:
         """Offer what there is."""
         self.panel.scene.refresh()
         labels = self._models.labels()
-        value = self.panel.model.value if self.panel.model.value in labels else ""
-        set_options(self.panel.model, labels or (NONE,), value or (labels[-1] if labels else NONE))
+        fitting = self._models.fitting(self.panel.model.value, self.panel.scene.chosen.step)
+        set_options(self.panel.model, labels or (NONE,), fitting)
         if not labels:
             self.panel.told.content = "There is no trained model yet: go to the room Train."
         elif self._scene is None and self._session.state.selections():
@@ -93,12 +115,21 @@ class LookRoom:
 
     # --- looking ---------------------------------------------------------------------------
 
+    def _model_chosen(self) -> None:
+        self.panel.scene.follow(self._models.run_of(self.panel.model.value)[1])
+        self._fresh()
+
+    def _scene_chosen(self) -> None:
+        step = self.panel.scene.chosen.step
+        self.panel.model.value = self._models.fitting(self.panel.model.value, step)
+        self._fresh()
+
     def _fresh(self) -> None:
         """Look at another scene, or with another model."""
         self._scene, _ = self.panel.scene.clouds()
         self.stage.clear()
         self._object, self._motion, self._first = None, np.eye(4), None
-        self._palette = None
+        self._palette = self._seen = None
         low, high = np.percentile(self._scene.points, [2.0, 98.0], axis=0)
         self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
         self._look()
@@ -122,43 +153,51 @@ class LookRoom:
         predictor = self._models.predictor(label, self._session.state.document.gripper)
         held = held_for(predictor, self.panel.scene.clouds()[1])
         now = self._now()
-        view = predictor.look(now, held)
-        found = view.sample(BEST)
         energy, _ = predictor.energy(now, held, own_frames=False)
         key = energy.field
         assert isinstance(key, Field)
-        if self._palette is None or self._palette[0] != label:
-            self._palette = (label, palette_of_field(key))
-        seen = FieldOnCloud.of(now, key, self._palette[1])
-        best = found.T_scene_gripper[0] if len(found) else None
-        layer = self.panel.layer.value
-        heat = (
-            energy_heat(view, best, predictor.gripper, now)
-            if layer == HEAT and best is not None
-            else None
+        if self._palette is None:
+            self._palette = palette_of_field(key)
+        view = predictor.look(now, held)
+        self._seen = _Seen(
+            now,
+            predictor,
+            held,
+            view,
+            view.sample(POSES),
+            FieldOnCloud.of(now, key, self._palette),
+            predictor.queries_of_gripper(energy),
         )
-        self._paint(seen, heat, layer)
+        self._show()
+        self._tell_motion(self._seen)
+        self._session.tell(f"Looked with {label}.")
+
+    def _show(self) -> None:
+        """Show what was seen, as the panel asks for it."""
+        seen = self._seen
+        if seen is None:
+            return
+        best, layer = seen.best, self.panel.layer.value
+        heat = None
+        if layer == HEAT and best is not None:
+            heat = energy_heat(seen.view, best, seen.predictor.gripper, seen.scene)
+        self._paint(seen.field, heat, layer)
+        self.stage.remove("arrows")
         if layer == TYPE_1:
-            self.stage.mesh("arrows", seen.arrows(ARROWS))
-        else:
-            self.stage.remove("arrows")
-        self._show_poses(predictor, found.T_scene_gripper, held)
+            self.stage.mesh("arrows", seen.field.arrows(ARROWS))
+        self._show_poses(seen.predictor, seen.found.T_scene_gripper, seen.held)
+        self.stage.remove("queries")
+        told = ""
         if self.panel.queries.value and best is not None:
-            queries = predictor.queries_of_gripper(energy)
-            balls, arrows = query_meshes(queries, best, self._palette[1], 0.5)
+            balls, arrows = query_meshes(seen.queries, best, seen.field.palette, 0.5)
             for number, ball in enumerate(balls):
                 self.stage.mesh(f"queries/{number}", ball)
             if arrows:
                 self.stage.mesh("queries/arrows", joined(arrows))
-            weights = ", ".join(f"{float(one):.2f}" for one in queries.weights)
-            plural = "" if len(queries) == 1 else "s"
-            told = f"{len(queries)} query point{plural}, weight{plural} {weights}."
-        else:
-            self.stage.remove("queries")
-            told = ""
+            weights = ", ".join(f"{float(one):.2f}" for one in seen.queries.weights)
+            plural = "" if len(seen.queries) == 1 else "s"
+            told = f"{len(seen.queries)} query point{plural}, weight{plural} {weights}."
         self.panel.told.content = plain(told)
-        self._tell_motion(best)
-        self._session.tell(f"Looked with {label}.")
 
     def _paint(
         self, seen: FieldOnCloud, heat: tuple[np.ndarray, np.ndarray] | None, layer: str
@@ -204,25 +243,26 @@ class LookRoom:
             else:
                 hand.show(poses[number], predictor.gripper, color=CALM, opacity=0.15)
 
-    def _tell_motion(self, best: Pose | None) -> None:
-        """How far the best pose followed the object."""
-        if best is None or self._object is None:
-            self._first = best
+    def _tell_motion(self, seen: _Seen) -> None:
+        """Whether energies and poses followed the object: the model is equivariant."""
+        best = seen.best
+        still = self._object is None or np.allclose(self._motion, np.eye(4))
+        if best is None or still or self._first is None:
+            self._first = None if best is None else (best, float(seen.found.energy[0]))
             self.panel.moved.content = ""
+            self._along.hide()
             return
-        if self._first is None or np.allclose(self._motion, np.eye(4)):
-            self._first = best
-            return
-        wanted = self._motion @ self._first
-        between = pose_inverse(torch.from_numpy(wanted)) @ torch.from_numpy(best)
-        rotation, _ = pose_to_rotation_translation(between)
-        gripper = self._session.state.document.gripper
-        contact = gripper.T_gripper_contact[:3, 3]
-        gap = (best - wanted)[:3, :3] @ contact + (best - wanted)[:3, 3]
-        angle = np.degrees(float(rotation_angle(rotation)))
+        first, before = self._first
+        along = self._motion @ first
+        self._along.show(along, seen.predictor.gripper, color=FINE, opacity=0.3)
+        gaps, angles = _differences(along, seen.found.T_scene_gripper, seen.predictor)
+        nearest = int(np.argmin(gaps + 0.1 * angles))
+        energy = float(seen.view.energies_at(along[None])[0])
+        angle = np.degrees(angles[nearest])
         self.panel.moved.content = plain(
-            f"The object was moved. The best pose is {1000.0 * np.linalg.norm(gap):.1f} mm and "
-            f"{angle:.1f} degrees from where it would be had it moved along exactly."
+            f"The object was moved. The best pose, moved along with it (green), has energy "
+            f"{energy:.2f} there; it had {before:.2f}. The nearest pose that is found there is "
+            f"{1000.0 * gaps[nearest]:.1f} mm and {angle:.1f} degrees from it."
         )
 
     # --- moving ----------------------------------------------------------------------------
@@ -232,7 +272,7 @@ class LookRoom:
         if self._scene is None or self._first is None:
             raise OptionError("look at a scene first: the box comes around the best pose.")
         gripper = self._session.state.document.gripper
-        middle = (self._first @ gripper.T_gripper_contact)[:3, 3]
+        middle = (self._first[0] @ gripper.T_gripper_contact)[:3, 3]
         half = self.panel.size.value / 2000.0
         near = (np.abs(self._scene.points - middle) <= half).all(axis=1)
         heights = self._scene.points[near][:, 2]
@@ -266,6 +306,17 @@ class LookRoom:
         self._motion = np.eye(4)
         self.stage.place("object", self._center)
         self._look()
+
+
+def _differences(
+    pose: Pose, others: np.ndarray, predictor: Predictor
+) -> tuple[np.ndarray, np.ndarray]:
+    """Metres between contact points, and radians, from a pose to each of some others."""
+    contact = predictor.gripper.T_gripper_contact
+    gaps = np.linalg.norm((others @ contact - pose @ contact)[:, :3, 3], axis=1)
+    between = pose_inverse(torch.from_numpy(pose)) @ torch.from_numpy(others)
+    rotations, _ = pose_to_rotation_translation(between)
+    return gaps, rotation_angle(rotations).numpy()
 
 
 class LookPanel:

@@ -28,8 +28,10 @@ class Models:
 
     def runs(self) -> dict[str, Path]:
         """Folders of runs by their name."""
-        own = {name: self._folder.runs / name for name in self._folder.run_names()}
-        return {**own, **{str(path): path for path in self._more}}
+        found = {name: self._folder.runs / name for name in self._folder.run_names()}
+        for path in self._more:
+            found[str(path) if path.name in found else path.name] = path
+        return found
 
     def labels(self) -> tuple[str, ...]:
         """Labels of the steps that have a model, `run · step`."""
@@ -43,13 +45,29 @@ class Models:
             found += [f"{name} · {step}" for step in steps if run.model(step).is_dir()]
         return tuple(found)
 
+    def fitting(self, label: str, step: str) -> str:
+        """The label to choose for a step: of the same run where it can, else of the newest.
+
+        Args:
+            label: What is chosen now; may be gone.
+            step: Name of the step that is looked at; empty for a scene of no step.
+        """
+        labels = self.labels()
+        if not labels:
+            return NONE
+        there = label in labels
+        run = _split(label if there else labels[-1])[0]
+        ours = [one for one in labels if _split(one)[0] == run]
+        same = [one for one in ours if _split(one)[1] == step]
+        return same[0] if same else label if there else ours[0]
+
     def run_of(self, label: str) -> tuple[Path, str]:
         """Folder of the run and name of the step.
 
         Raises:
             OptionError: There is no such model.
         """
-        name, _, step = label.rpartition(" · ")
+        name, step = _split(label)
         path = self.runs().get(name)
         if path is None:
             raise OptionError(f"there is no model {label!r}: train one in the room Train.")
@@ -69,6 +87,12 @@ class Models:
             known = self._loaded[path, step] = (when, predictor)
         found = known[1]
         return found if found.trained_gripper == gripper else found.for_gripper(gripper)
+
+
+def _split(label: str) -> tuple[str, str]:
+    """Names of the run and of the step."""
+    run, _, step = label.rpartition(" · ")
+    return run, step
 
 
 def held_for(predictor: Predictor, grasp: PointCloud | None) -> PointCloud | None:

@@ -43,6 +43,13 @@ class SceneChoice:
         value = self.field.value if self.field.value in options else options[0]
         set_options(self.field, options, value)
 
+    def follow(self, step: str) -> None:
+        """Choose the step of that name, where another step of a demonstration is chosen."""
+        chosen = self.chosen
+        other = Selection(demo=chosen.demo, step=step)
+        if chosen.is_step and other in self._session.state.selections():
+            self.field.value = other.label
+
     @property
     def chosen(self) -> Selection:
         """What is chosen; nothing if nothing is open."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import viser
@@ -17,14 +19,21 @@ from handful.apps.studio._document import Document
 from handful.apps.studio._folder import StudioFolder
 from handful.apps.studio._stage import Stage
 from handful.apps.studio._state import Selection, State
+from handful.apps.studio._viser import taken_upload
 from handful.apps.studio._words import plain
 from handful.checks import PosedStep
-from handful.clouds import LevelOfDetail, PointCloud
+from handful.clouds import CloudReader, LevelOfDetail, PointCloud
 from handful.demos import Action
+from handful.errors import HandfulError
 from handful.policy import ScenePoints
 
 Pose = Float[np.ndarray, "4 4"]
+Read = TypeVar("Read")
 
+VIEW = np.array([0.9, -1.35, 1.05])
+"""From what is looked at to the eye, in shares of 0.95 of its radius."""
+RIGHT = np.cross(-VIEW, [0.0, 0.0, 1.0]) / np.linalg.norm(VIEW[:2])
+"""To the right, as pages see it at first."""
 MOST_KEPT = 12
 """Clouds of which trees and levels of detail are kept."""
 
@@ -107,6 +116,7 @@ class Session:
     ) -> None:
         self.config, self.folder, self.server = config, folder, server
         self.state = State(document, folder.save)
+        self.reader = CloudReader(config.max_points)
         self.selection = self.state.nearest(Selection())
         self.desk = Desk(lambda sentence, _: self.tell(sentence, bad=True))
         self._said: viser.GuiMarkdownHandle | None = None
@@ -172,6 +182,30 @@ class Session:
         """Do something at the desk when a button is clicked; told the page that did it."""
         button.on_click(lambda event: self.desk.do(partial(work, event.client)))
 
+    def uploaded(self, button: Any, work: Callable[[str, PointCloud], None]) -> None:
+        """Do something at the desk with the name and the cloud of a file that a page uploads."""
+
+        async def on_upload(event: Any) -> None:  # the next file has not come before it ends
+            file = taken_upload(event.target)
+            name = Path(file.name).name
+            self.tell(f"Reading {name} ...")
+            self.aside(lambda: self.reader.read_bytes(file.content, name), partial(work, name))
+
+        button.on_upload(on_upload)
+
+    def aside(self, read: Callable[[], Read], work: Callable[[Read], None]) -> None:
+        """Read something in a thread of its own, and go on at the desk: nobody waits for it."""
+
+        def thread() -> None:
+            try:
+                found = read()
+            except HandfulError as error:
+                self.tell(str(error), bad=True)
+            else:
+                self.desk.do(partial(work, found))
+
+        threading.Thread(target=thread, name="studio-reading", daemon=True).start()
+
     def edited(self, field: Any, work: Callable[[], None], key: str = "") -> None:
         """Do something at the desk when a person changes a field, not when we do.
 
@@ -196,6 +230,5 @@ class Session:
     def aim(self, client: viser.ClientHandle) -> None:
         """Let a page look at what is shown."""
         center, radius = self.frame_of_view
-        away = np.array([0.9, -1.35, 1.05])
-        client.camera.position = center + 0.95 * radius * away  # moves `look_at` along
+        client.camera.position = center + 0.95 * radius * VIEW  # moves `look_at` along
         client.camera.look_at = center

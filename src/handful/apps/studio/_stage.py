@@ -96,6 +96,11 @@ class Stage:
         )
         self._replace(name, [node], mesh)
 
+    def label(self, name: str, words: str, position: Float[np.ndarray, "3"]) -> None:
+        """Words at a place; pictures and pages that are saved do not have them."""
+        node = self._scene.add_label(f"{self._root}/{name}", words, position=position)
+        self._replace(name, [node], None)
+
     def group(self, name: str, pose: Pose) -> None:
         """A frame for what is below it."""
         position, wxyz = _parts(pose)
@@ -166,7 +171,7 @@ class Stage:
 
     def clear(self) -> None:
         """Take everything away."""
-        for name in [name for name in self._nodes if "/" not in name]:
+        for name in {name.split("/")[0] for name in self._nodes}:
             self.remove(name)
 
     def _replace(

@@ -128,4 +128,4 @@ class State:
                 poses = len(self._document.step(one.demo, one.step).targets)
                 return Selection(demo=one.demo, step=one.step, target=min(wanted.target, poses - 1))
         new = [one for one in there if not one.is_step]
-        return new[0] if new else there[-1] if there else Selection()
+        return (new or there or [Selection()])[0]

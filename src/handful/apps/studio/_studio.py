@@ -26,6 +26,13 @@ from handful.demos import gripper_named, load_gripper
 
 PICTURE, PAGE = "Picture", "HTML page"
 UNDO, REDO = "Undo", "Redo"
+HINTS = {
+    "Teach": "Put the gripper where it belongs. Drag beside it to turn the view, with the right "
+    "button to move it.",
+    "Train": "Train a model of what was taught, and watch it learn.",
+    "Look": "See what a trained model sees.",
+    "Try": "See what the robot would do; the arrow keys go from pose to pose.",
+}
 
 
 class Studio:
@@ -55,7 +62,7 @@ class Studio:
         listener = bound(config.host, config.port)
         self.address = web_address(listener)
         guard = PageGuard(config, client_folder(), self._key)
-        self._server = start_viser(listener, guard, config.max_bytes)
+        self._server, self._stop_pages = start_viser(listener, guard, config.max_bytes)
         self.session = Session(config, self._folder, document, self._server)
         self._server.scene.set_up_direction("+z")
         self._server.gui.configure_theme(
@@ -73,10 +80,9 @@ class Studio:
 
     def _build(self) -> None:
         session, gui = self.session, self._server.gui
-        self._buttons = gui.add_button_group("Room", ("Teach", "Train", "Look", "Try"))
+        self._buttons = gui.add_button_group("Room", tuple(HINTS))
         self._title = gui.add_markdown("")
-        said = gui.add_markdown("Drag with the left mouse button to turn, right to move the view.")
-        session.say_in(said)
+        session.say_in(gui.add_markdown(""))
         self._history = gui.add_button_group("Edit", (UNDO, REDO))
         self.rooms: list[Room] = self._make_rooms()
         self._saving = gui.add_button_group("Save as", (PICTURE, PAGE))
@@ -114,6 +120,7 @@ class Studio:
             room.panel.folder.visible = here
         self._open = next(room for room in self.rooms if room.name == name)
         self._title.content = f"### {name}"
+        self.session.tell(HINTS[name])
         self._open.open()
 
     def _undo(self, which: str) -> None:
@@ -150,7 +157,8 @@ class Studio:
         for room in self.rooms:
             self.session.desk.do(room.close)
         self.session.desk.close()
-        self._server.stop()
+        self.session.reader.close()
+        self._stop_pages()
         self._lock.__exit__(None, None, None)
 
 

@@ -12,7 +12,7 @@ from handful.apps._listening import is_loopback
 from handful.apps.studio._document import Document, Scene
 from handful.apps.studio._hand import Hand
 from handful.apps.studio._judged import judged, told_checks
-from handful.apps.studio._opening import opened_path, opened_upload, uploaded_cloud
+from handful.apps.studio._opening import Change, opened_path
 from handful.apps.studio._posing import first_pose, nudged
 from handful.apps.studio._session import Pose, Session
 from handful.apps.studio._stage import Stage
@@ -53,13 +53,9 @@ class TeachRoom:
 
     def _connect(self) -> None:
         session, panel = self._session, self.panel
-        panel.upload.on_upload(
-            lambda event: session.desk.do(partial(self._uploaded, event.target.value))
-        )
-        panel.upload_held.on_upload(
-            lambda event: session.desk.do(partial(self._uploaded_held, event.target.value))
-        )
-        session.clicked(panel.open, lambda _: self._opened())
+        session.uploaded(panel.upload, self._uploaded)
+        session.uploaded(panel.upload_held, self._uploaded_held)
+        panel.open.on_click(lambda _: session.aside(self._read_path, self._opened))
         session.edited(panel.showing, self._selected)
         session.edited(panel.target, self._selected)
         session.edited(panel.hand, self._regrip)
@@ -255,13 +251,12 @@ class TeachRoom:
 
     # --- teaching --------------------------------------------------------------------------
 
-    def _uploaded(self, file: viser.UploadedFile) -> None:
-        document = opened_upload(self._document, file.name, file.content, self._session.config)
+    def _uploaded(self, name: str, cloud: PointCloud) -> None:
+        document = self._document.with_scene(Scene(Path(name).stem, cloud))
         chosen = Selection(scene=document.scenes[-1].name)
         self._session.change(f"{chosen.scene} opened", document, chosen)
 
-    def _uploaded_held(self, file: viser.UploadedFile) -> None:
-        held = uploaded_cloud(file.name, file.content, self._session.config)
+    def _uploaded_held(self, name: str, held: PointCloud) -> None:
         chosen = self._session.selection
         if chosen.is_step:
             document = self._document.with_grasp(chosen.demo, chosen.step, held)
@@ -271,20 +266,23 @@ class TeachRoom:
             raise OptionError("open a scene first: what is held belongs to a step.")
         self._session.change(f"what is held in {chosen.label}", document)
 
-    def _opened(self) -> None:
+    def _read_path(self) -> tuple[str, Change]:
         path = Path(self.panel.path.value.strip()).expanduser()
+        return path.name, opened_path(path, self._session.reader)
+
+    def _opened(self, read: tuple[str, Change]) -> None:
+        name, change = read
         before = len(self._document.scenes)
-        document = opened_path(self._document, path, self._session.config)
-        new = len(document.scenes) > before
+        document = change(self._document)
         chosen = (
             Selection(scene=document.scenes[-1].name)
-            if new
+            if len(document.scenes) > before
             else Selection(
                 demo=document.demonstrations[-1].name,
                 step=document.demonstrations[-1].steps[0].name,
             )
         )
-        self._session.change(f"{path.name} opened", document, chosen)
+        self._session.change(f"{name} opened", document, chosen)
 
     def _selected(self) -> None:
         """Another entry of the list, or another of its poses, was chosen."""

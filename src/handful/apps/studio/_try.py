@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import viser
@@ -14,7 +13,7 @@ from handful.apps.studio._episodes import EpisodePanel
 from handful.apps.studio._hand import CALM, WRONG, Hand
 from handful.apps.studio._models import NONE, Models, held_for
 from handful.apps.studio._scenes import SceneChoice, set_options
-from handful.apps.studio._session import Pose, Session
+from handful.apps.studio._session import RIGHT, Pose, Session
 from handful.apps.studio._stage import Stage
 from handful.apps.studio._words import plain
 from handful.clouds import PointCloud
@@ -63,8 +62,9 @@ class TryRoom:
         self._begun = 0.0
         panel = self.panel
         session.clicked(panel.find, lambda _: self._find())
-        for field in (panel.model, panel.second, panel.scene.field):
-            session.edited(field, self._find)
+        session.edited(panel.model, self._model_chosen)
+        session.edited(panel.second, self._find)
+        session.edited(panel.scene.field, self._scene_chosen)
         session.edited(panel.rank, self._show_rank, "rank")
         session.edited(panel.confidence, self._show_rank, "rank")
         session.edited(panel.ghost, self._show_rank, "rank")
@@ -74,7 +74,8 @@ class TryRoom:
         """Offer what there is, and show the scene."""
         self.panel.scene.refresh()
         labels = self._models.labels()
-        self.panel.offer(labels)
+        fitting = self._models.fitting(self.panel.model.value, self.panel.scene.chosen.step)
+        self.panel.offer(labels, fitting)
         self.episodes.offer()
         if not labels:
             self.panel.told.content = "There is no trained model yet: go to the room Train."
@@ -95,6 +96,15 @@ class TryRoom:
             self._show_rank()
 
     # --- asking ----------------------------------------------------------------------------
+
+    def _model_chosen(self) -> None:
+        self.panel.scene.follow(self._models.run_of(self.panel.model.value)[1])
+        self._find()
+
+    def _scene_chosen(self) -> None:
+        step = self.panel.scene.chosen.step
+        self.panel.model.value = self._models.fitting(self.panel.model.value, step)
+        self._find()
 
     def _find(self) -> None:
         """Ask the chosen models."""
@@ -124,8 +134,9 @@ class TryRoom:
         self._session.desk.drop("ghost")
         self.stage.clear()
         low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
+        wide = float(np.abs(RIGHT) @ (high - low))
         shift = np.eye(4)
-        shift[0, 3] = 1.2 * float(high[0] - low[0])
+        shift[:3, 3] = 1.1 * wide * RIGHT
         self._sides = []
         for number, label in enumerate(labels):
             root = f"side{number}"
@@ -133,6 +144,9 @@ class TryRoom:
             best = answers[number].poses[:1]
             center = self._contact(best[0], predictors[number]) if best else None
             self.stage.cloud(f"{root}/scene", self._session.prepared(scene).shown(center))
+            if len(labels) > 1:
+                top = np.array([*(low + high)[:2] / 2.0, scene.points[:, 2].max() + 0.1])
+                self.stage.label(f"{root}/label", label, top)
             self._sides.append(
                 _Side(
                     label,
@@ -146,7 +160,7 @@ class TryRoom:
             )
         middle, radius = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
         if len(labels) > 1:
-            middle, radius = middle + 0.5 * shift[:3, 3], radius + 0.5 * shift[0, 3]
+            middle, radius = middle + 0.5 * shift[:3, 3], max(radius, 0.85 * wide)
         self._session.look_at(middle, radius)
         self.panel.rank.max = max(2, *(len(one) for one in answers))
         self.panel.rank.value = 1
@@ -161,9 +175,7 @@ class TryRoom:
         """Show the pose of the chosen rank, and marks for all that are sure enough."""
         words = []
         for side in self._sides:
-            sure = [
-                one for one in side.answer.poses if one.confidence >= self.panel.confidence.value
-            ]
+            sure = self._sure(side)
             self._mark(side, sure)
             rank = int(self.panel.rank.value)
             if rank > len(sure):
@@ -220,13 +232,11 @@ class TryRoom:
         share = ((time.monotonic() - self._begun) % ROUND) / ROUND
         for side in self._sides:
             shown = self.stage.has(f"{side.root}/ghost")
-            sure = [
-                one for one in side.answer.poses if one.confidence >= self.panel.confidence.value
-            ]
+            sure = self._sure(side)
             rank = int(self.panel.rank.value)
             if shown and rank <= len(sure):
                 side.ghost.place(on_the_way(sure[rank - 1], share))
-        self._session.desk.later("ghost", TICK, partial(self._tick))
+        self._session.desk.later("ghost", TICK, self._tick)
 
 
 class TryPanel:
@@ -249,12 +259,9 @@ class TryPanel:
             self.ghost = gui.add_checkbox("Show the way", True)
             self.told = gui.add_markdown("")
 
-    def offer(self, labels: tuple[str, ...]) -> None:
-        """Offer models; what was chosen stays where it can."""
-        if self.model.value not in labels:
-            set_options(self.model, labels or (NONE,), labels[-1] if labels else NONE)
-        else:
-            set_options(self.model, labels, self.model.value)
+    def offer(self, labels: tuple[str, ...], chosen: str) -> None:
+        """Offer models, of which one is chosen; the second stays where it can."""
+        set_options(self.model, labels or (NONE,), chosen)
         options = (NONE, *labels)
         value = self.second.value if self.second.value in options else NONE
         set_options(self.second, options, value)
