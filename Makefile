@@ -24,7 +24,7 @@ demo: $(STAMP) ## ten simulated demonstrations, training, 20 unseen episodes, a 
 # Tests start many Python processes: each would compile handful anew if compiled files were not kept.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 test: $(STAMP) lint ## lint, format check, type check and every test
-	$(RUN)/pytest -n $(JOBS) --dist worksteal
+	$(RUN)/pytest -n $(JOBS) --dist worksteal --durations 25 --durations-min 5
 
 test-fast: $(STAMP) ## unit and property tests that take seconds
 	$(RUN)/pytest -n $(JOBS) --dist worksteal -m "not slow" tests/unit tests/property
