@@ -53,8 +53,9 @@ AUGMENTATION = Augmentation(
 """What every training changes a little."""
 RECOLORED = 0.8
 """Share of the training scenes whose colours are turned, and of those whose colours fade."""
-WARP = Warp(size=0.6, proportion=0.5, profile=0.7)
-"""Of objects that an empty gripper takes: sizes from half to almost twice the demonstrated one."""
+WARP = Warp(size=0.4, proportion=0.35, profile=0.5)
+"""Of objects that an empty gripper takes: sizes over a factor of more than two. Wider ones took other
+things for the object, and were less exact."""
 JOINT_WARP, HELD_WARP = (
     Warp(size=0.25, proportion=0.25),
     Warp(size=0.45, proportion=0.5, profile=0.8),
