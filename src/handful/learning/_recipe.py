@@ -54,8 +54,8 @@ AUGMENTATION = Augmentation(
 RECOLORED = 0.8
 """Share of the training scenes whose colours are turned, and of those whose colours fade."""
 WARP = Warp(size=0.4, proportion=0.35, profile=0.5)
-"""Of objects that an empty gripper takes: sizes over a factor of more than two. Wider ones took other
-things for the object, and were less exact."""
+"""Of objects that an empty gripper takes: sizes over a factor of more than two. With wider ones the
+mug's pick took other things, and was less exact."""
 JOINT_WARP, HELD_WARP = (
     Warp(size=0.25, proportion=0.25),
     Warp(size=0.45, proportion=0.5, profile=0.8),
