@@ -14,6 +14,9 @@ from pathlib import Path
 from fuzz.cases import MOST_MEMORY, Bench, Outcome, corpus, peak_memory
 from fuzz.subjects import SUBJECTS
 
+WARM = 10
+"""Cases of a reader after which its libraries are loaded and its caches have what they keep."""
+
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="fuzz", description=__doc__)
@@ -29,11 +32,16 @@ def main() -> None:
     counts: Counter[tuple[str, str]] = Counter()
     wrong: list[Outcome] = []
     slowest: dict[str, float] = {}
+    met: Counter[str] = Counter()
+    grown: Counter[str] = Counter()
     start = time.monotonic()
 
     def keep(outcome: Outcome) -> None:
         counts[outcome.subject, outcome.kind] += 1
         slowest[outcome.subject] = max(slowest.get(outcome.subject, 0.0), outcome.seconds)
+        met[outcome.subject] += 1
+        if met[outcome.subject] > WARM:
+            grown[outcome.subject] += outcome.grown
         if not outcome.fine:
             wrong.append(outcome)
             print(f"{outcome.kind}: {outcome.subject}, {outcome.how}\n{outcome.what}", flush=True)
@@ -58,6 +66,7 @@ def main() -> None:
             name: {
                 **{kind: count for (one, kind), count in sorted(counts.items()) if one == name},
                 "slowest_s": round(slowest.get(name, 0.0), 1),
+                "grown_MB": round(grown[name] / 10**6, 1),
             }
             for name in SUBJECTS
         },

@@ -42,6 +42,7 @@ class Outcome:
         kind: `read`, `refused`, or what is wrong: `untyped`, `slow`, `outside`, `program`.
         what: The message, or the end of the traceback.
         seconds: Of computing.
+        grown: Bytes that the process has resident more than before it.
     """
 
     subject: str
@@ -49,6 +50,7 @@ class Outcome:
     kind: str
     what: str = ""
     seconds: float = 0.0
+    grown: int = 0
 
     @property
     def fine(self) -> bool:
@@ -145,7 +147,7 @@ class Bench:
 
     def _judged(self, name: str, folder: Path, how: str) -> Outcome:
         subject = SUBJECTS[name]
-        start = time.process_time()
+        start, before = time.process_time(), resident_memory()
         kind, what = "read", ""
         signal.signal(signal.SIGPROF, _too_slow)
         signal.signal(signal.SIGALRM, _too_slow)
@@ -167,7 +169,8 @@ class Bench:
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self._watch.seen:
             kind, what = self._watch.seen[0]
-        return Outcome(name, how, kind, what[-2_000:], time.process_time() - start)
+        seconds, grown = time.process_time() - start, resident_memory() - before
+        return Outcome(name, how, kind, what[-2_000:], seconds, grown)
 
 
 def _too_slow(*_: object) -> None:
@@ -236,6 +239,12 @@ def peak_memory() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(peak) * 1024
+
+
+def resident_memory() -> int:
+    """Bytes that this process has in memory now."""
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def corpus() -> list[dict[str, Any]]:

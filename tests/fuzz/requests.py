@@ -69,6 +69,17 @@ def _inference() -> Inference:
         return Inference(ServiceConfig(folder))
 
 
+@lru_cache
+def _app() -> Any:
+    """The application, made once, as a service does.
+
+    What FastAPI and pydantic make of the routes is not given back with the application: one for
+    each case took 0.9 MB each, and what the service itself keeps from request to request would not
+    be seen.
+    """
+    return create_app(ServiceConfig("run"), _Here(_inference()), _inference().describe())
+
+
 def _make_run(run: Path) -> None:
     for action in Action:
         model = EdfModel(small_recipe(action.value, action).model).eval()
@@ -79,7 +90,7 @@ def _make_run(run: Path) -> None:
 
 
 def _make(folder: Path) -> None:
-    _inference()
+    _app()
     write_cloud(small_cloud(0, 200), folder / "scene.ply")
     write_cloud(small_cloud(1, 200), folder / "grasp.pcd")
     write_cloud(small_cloud(2, 200), folder / "scene.npz")
@@ -174,12 +185,10 @@ async def _ask(app: Any, method: str, path: str, options: dict[str, Any]) -> htt
 
 
 def _read(folder: Path) -> None:
-    inference = _inference()
-    app = create_app(ServiceConfig("run"), _Here(inference), inference.describe())
     refusal = ""
     for method, path, options in _calls(folder):
         with contextlib.redirect_stderr(io.StringIO()) as told:
-            answer = asyncio.run(_ask(app, method, path, options))
+            answer = asyncio.run(_ask(_app(), method, path, options))
         if answer is None:
             continue
         if answer.status_code not in LISTED:

@@ -34,6 +34,17 @@ def test_the_corpus_and_new_cases_end_well(tmp_path):
     assert figures["wrong"] == 0
 
 
+@pytest.mark.slow(seconds=20)
+def test_requests_leave_no_memory_behind(tmp_path):
+    """A service answers for months: what a request leaves behind adds up. It was 1 MB a case."""
+    done = run_module("fuzz", "--only", "service", "--cases", 60, "--json", tmp_path / "f",
+                      "--minutes", 5)  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    figures = json.loads((tmp_path / "f").read_text())
+    assert figures["cases"] == 60
+    assert figures["readers"]["service"]["grown_MB"] < 15
+
+
 @pytest.mark.slow(seconds=15)
 def test_kills_lose_nothing(tmp_path):
     jobs = "save demonstrations,save a model,add episodes,report"
