@@ -20,7 +20,7 @@ WITHOUT_GPU = [
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--ignore-gpu-blocklist",
 ]  # fmt: skip
-PATIENCE = 90_000
+PATIENCE = 240_000
 """Milliseconds that a page may take: software draws it, on a machine with other things to do."""
 
 
@@ -46,17 +46,19 @@ class StudioProcess:
         found = re.search(r"http://\S+:\d+", line)
         assert found, line + self.process.communicate(timeout=10)[0]
         self.url = found.group()
+        self.folder = folder
+        self.said = ""
 
     def stop(self) -> int:
-        """Stop as Ctrl-C does."""
-        self.process.send_signal(signal.SIGINT)
-        try:
-            return self.process.wait(90)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
+        """Stop as Ctrl-C does; `said` is what it said after its address. Once is enough."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.said = self.process.communicate(timeout=90)[0]
+            finally:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
 
 
 @contextmanager
@@ -81,12 +83,17 @@ def browser() -> Iterator[object]:
             chromium.close()
 
 
-def opened(chromium: object, url: str, size: tuple[int, int] = (900, 420)) -> object:
-    """The studio's page, when its panel is there."""
+def opened(
+    chromium: object,
+    url: str,
+    size: tuple[int, int] = (900, 420),
+    words: str = "Contact point",
+) -> object:
+    """The studio's page, when its panel with these words is there."""
     page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(PATIENCE)
     page.goto(url)
-    page.get_by_text("Contact point").wait_for()
+    page.get_by_text(words).wait_for()
     return page
 
 
@@ -125,3 +132,27 @@ def gizmo_tip(pose: np.ndarray, contact: np.ndarray, axis: int) -> np.ndarray:
     """A place on the arrow of the gizmo along an axis of the contact frame."""
     T = pose @ contact
     return T[:3, 3] + 0.11 * 0.9 * T[:3, axis]
+
+
+def upload(page: object, button: str, file: Path) -> None:
+    """Give a file to a button of the page."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name=button).click()
+    chooser.value.set_files(file)
+
+
+def click_on(page: object, scene: np.ndarray, spot: np.ndarray) -> None:
+    """Put the gripper where a point of the scene is, in a page that shows all of the scene."""
+    page.get_by_role("button", name="Put it where I click").click()
+    page.get_by_text("Click on the scene").wait_for()
+    page.wait_for_timeout(1000)
+    box = page.locator("canvas").last.bounding_box()
+    page.mouse.click(*pixel_of(spot, *view_of(scene), (box["width"], box["height"])))
+    page.get_by_text("The gripper is where you clicked").wait_for()
+
+
+def rim_of(scene: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """A point on the upper edge of what is in a box, on the side of the page's camera."""
+    inside = scene[((scene >= low) & (scene <= high)).all(axis=1)]
+    top = inside[inside[:, 2] > inside[:, 2].max() - 0.006]
+    return top[np.argmax(top @ np.array([0.9, -1.35, 0.0]))]

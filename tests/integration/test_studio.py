@@ -1,20 +1,71 @@
-"""The studio in a real browser: open, drag, save, reload; train; slide; and who is refused."""
+"""The studio in a real browser: teach, train, look and try; and who is refused."""
 
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
+from PIL import Image
 
 from handful.clouds import write_cloud
 from handful.demos import load_demos, save_demos
 from handful.learning import RunFolder
 from samples import thin_sample
 from service_process import small_run
-from studio_page import browser, gizmo_tip, need_browser, opened, pixel_of, studio, until, view_of
+from studio_page import (
+    PATIENCE,
+    StudioProcess,
+    browser,
+    click_on,
+    gizmo_tip,
+    need_browser,
+    opened,
+    pixel_of,
+    rim_of,
+    studio,
+    until,
+    upload,
+    view_of,
+)
 
 SIZE = (900, 420)
+TOKEN = "a-token-of-twenty-letters"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[object]:
+    need_browser()
+    with browser() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioProcess]:
+    """A studio with a taught set, and two runs of models that know next to nothing."""
+    need_browser()
+    folder = tmp_path_factory.mktemp("trained")
+    save_demos(thin_sample(1), folder / "set")
+    one = small_run(folder / "one")
+    two = shutil.copytree(one, folder / "two")
+    with studio(folder / "set", "--run", one, "--run", two, HANDFUL_TOKEN=TOKEN) as running:
+        running.folder = folder
+        yield running
+
+
+def room(chromium: object, running: StudioProcess, name: str) -> object:
+    """The page of a studio with a token, in one of its rooms."""
+    page = opened(chromium, f"{running.url}/?token={TOKEN}", SIZE, "Save as")
+    page.get_by_role("button", name=name, exact=True).click()
+    page.get_by_role("heading", name=name).wait_for()
+    return page
+
+
+def choose(page: object, field: str, option: str) -> None:
+    page.get_by_label(field, exact=True).first.click()
+    page.get_by_role("option", name=option, exact=True).click()
 
 
 def drag(page: object, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -35,13 +86,12 @@ def canvas_size(page: object) -> tuple[float, float]:
 
 
 @pytest.mark.slow(seconds=30)
-def test_a_pose_is_dragged_saved_and_there_again(tmp_path: Path):
-    need_browser()
+def test_a_pose_is_dragged_saved_and_there_again(chromium: object, tmp_path: Path):
     save_demos(thin_sample(1), tmp_path / "set")
     before = load_demos(tmp_path / "set")
-    step = before[0].steps[-1]
+    step = before[0].steps[0]
     target, contact = step.targets[0], before.gripper.T_gripper_contact
-    with studio(tmp_path / "set") as running, browser() as chromium:
+    with studio(tmp_path / "set") as running:
         page = opened(chromium, running.url, SIZE)
         shown = page.get_by_text("Contact point").inner_text()
         position, look = view_of(step.scene.points)
@@ -76,7 +126,7 @@ def test_a_pose_is_dragged_saved_and_there_again(tmp_path: Path):
         until(lambda: page.get_by_text("Contact point").inner_text() != words)
         page.get_by_role("button", name="Undo").click()
         until(lambda: _pose(tmp_path, step.name, moved))
-    with studio(tmp_path / "set") as running, browser() as chromium:
+    with studio(tmp_path / "set") as running:
         page = opened(chromium, running.url, SIZE)
         assert page.get_by_text("Contact point").inner_text() == words
     again = load_demos(tmp_path / "set")[0].step(step.name).targets[0]
@@ -88,61 +138,120 @@ def _pose(tmp_path: Path, step: str, wanted: np.ndarray) -> bool:
     return bool(np.abs(found - wanted).max() < 1e-6)
 
 
-@pytest.mark.slow(seconds=30)
-def test_clouds_are_uploaded_taught_trained_and_tried(tmp_path: Path):
-    need_browser()
-    sample = thin_sample(1)
-    write_cloud(sample[0].steps[0].scene, tmp_path / "mug.ply")
+@pytest.mark.slow(seconds=60)
+def test_a_new_user_goes_from_three_clouds_to_poses_in_a_fourth(chromium: object, tmp_path: Path):
+    """Without the command line: upload, click, add; train, stop, resume; try, and save."""
+    sample = thin_sample(4)
+    scenes = [demo.steps[0].scene for demo in sample]
+    for number, scene in enumerate(scenes):
+        write_cloud(scene, tmp_path / f"mug_{number}.ply")
     (tmp_path / "bad.ply").write_bytes(b"this is no cloud")
     folder = tmp_path / "studio"
-    with studio(folder) as running, browser() as chromium:
-        page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
-        page.set_default_timeout(90_000)
-        page.goto(running.url)
-        page.get_by_text("Open a cloud above").wait_for()
-        for file in ("bad.ply", "mug.ply"):
-            with page.expect_file_chooser() as chooser:
-                page.get_by_role("button", name="Open a cloud").click()
-            chooser.value.set_files(tmp_path / file)
-        page.get_by_text("mug opened").wait_for()
-        assert (folder / "scenes" / "mug.ply").is_file()
+    with studio(folder) as running:
+        page = opened(chromium, running.url, SIZE, "Open a cloud above")
+        upload(page, "Open a cloud", tmp_path / "bad.ply")
+        page.get_by_text("starts with").first.wait_for()
+        for number in range(3):
+            upload(page, "Open a cloud", tmp_path / f"mug_{number}.ply")
+            page.get_by_text(f"mug_{number} opened").wait_for()
+            assert (folder / "scenes" / f"mug_{number}.ply").is_file()
+            contact = sample[number].steps[0].targets[0] @ sample.gripper.T_gripper_contact
+            points, spot = scenes[number].points, contact[:3, 3]
+            click_on(page, points, rim_of(points, spot - 0.03, spot + 0.03))
+            page.get_by_role("button", name="Add this step").click()
+            page.get_by_text(f"demo_mug_{number} added").wait_for()
         assert not (folder / "scenes" / "bad.ply").exists()
-        page.get_by_role("button", name="Add this step").click()
-        page.get_by_text("added").wait_for()
-        assert [one.name for one in load_demos(folder / "demos")] == ["demo_mug"]
+        taught = load_demos(folder / "demos")
+        assert [one.name for one in taught] == [f"demo_mug_{number}" for number in range(3)]
+        for one, shown in zip(taught, sample, strict=False):  # at the rim that was clicked
+            found = (one.steps[0].targets[0] @ taught.gripper.T_gripper_contact)[:3, 3]
+            wanted = (shown.steps[0].targets[0] @ sample.gripper.T_gripper_contact)[:3, 3]
+            assert np.linalg.norm(found - wanted) < 0.06
         page.get_by_role("button", name="Train", exact=True).click()
-        page.get_by_label("Training steps").fill("2")
+        page.get_by_label("Training steps").fill("4")
         page.get_by_label("Training steps").press("Enter")
         page.get_by_text("Train even if checks fail").click()
         page.get_by_role("button", name="Start training").click()
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text(re.compile("Stopped. Resume|Trained: pick")).wait_for()
+        run = RunFolder(folder / "runs" / "first")
+        if page.get_by_role("button", name="Resume").is_visible():
+            assert run.checkpoint("pick").is_file()
+            page.get_by_role("button", name="Resume").click()
         page.get_by_text("Trained: pick").wait_for()
-        assert RunFolder(folder / "runs" / "first").model("pick").is_dir()
+        assert run.model("pick").is_dir()
+        page.get_by_role("button", name="Teach", exact=True).click()
+        upload(page, "Open a cloud", tmp_path / "mug_3.ply")
+        page.get_by_text("mug_3 opened").wait_for()
         page.get_by_role("button", name="Try", exact=True).click()
         page.get_by_text("pose 1 of").wait_for()
         page.keyboard.press("ArrowRight")
         page.get_by_text("pose 2 of").wait_for()
-    assert len(load_demos(folder / "demos")) == 1
+        page.close()
+        assert running.stop() == 0
+        assert running.said == "Stopped.\n"  # and no word of the libraries
+    assert len(load_demos(folder / "demos")) == 3
+
+
+@pytest.mark.slow(seconds=25)
+def test_fields_are_looked_at_and_an_object_is_selected(chromium: object, trained: StudioProcess):
+    page = room(chromium, trained, "Look")
+    page.get_by_text(re.compile("query points?, weight")).wait_for()
+    for layer in ("type 1 as arrows", "type 2 by its strength", "energy around the best pose"):
+        choose(page, "Key field", layer)
+    page.get_by_role("button", name="Select it by a box").click()
+    page.get_by_text("points are in the box").wait_for()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Picture").click()
+    picture = np.asarray(Image.open(download.value.path()))
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 100
+    page.close()
+
+
+@pytest.mark.slow(seconds=25)
+def test_two_models_are_compared_and_saved_as_a_page_of_its_own(
+    chromium: object, trained: StudioProcess, tmp_path: Path
+):
+    page = room(chromium, trained, "Try")
+    page.get_by_text("pose 1 of").wait_for()
+    choose(page, "Compare with", "two · pick")
+    until(lambda: page.get_by_text(re.compile("(one|two) · pick: pose 1 of")).count() == 2)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="HTML page").click()
+    download.value.save_as(tmp_path / "try.html")
+    page.close()
+    context = chromium.new_context(offline=True, viewport={"width": 600, "height": 400})
+    saved = context.new_page()
+    problems: list[object] = []
+    asked: list[str] = []
+    saved.on("pageerror", problems.append)
+    saved.on("request", lambda request: asked.append(request.url))
+    saved.goto((tmp_path / "try.html").as_uri())
+    saved.wait_for_timeout(1500)
+    saved.screenshot(path=tmp_path / "saved.png")
+    context.close()
+    assert not problems
+    assert asked == [(tmp_path / "try.html").as_uri()]
+    drawn = np.asarray(Image.open(tmp_path / "saved.png").convert("RGB")).astype(int)
+    paper = drawn[-1, -1]
+    assert (np.abs(drawn - paper).sum(axis=2) > 60).mean() > 0.05
 
 
 @pytest.mark.slow(seconds=15)
-def test_a_wrong_token_is_refused_and_the_right_one_opens_the_page(tmp_path: Path):
-    need_browser()
-    token = "a-token-of-twenty-letters"
-    save_demos(thin_sample(1), tmp_path / "set")
-    run = small_run(tmp_path / "run")
-    with studio(tmp_path / "set", "--run", run, HANDFUL_TOKEN=token) as running:
-        assert httpx.get(running.url).status_code == 401
-        assert httpx.get(f"{running.url}/?token=wrong").status_code == 401
-        assert httpx.get(f"{running.url}/assets/../../../_viser.py").status_code in (401, 404)
-        assert httpx.get(running.url, headers={"Host": "evil.example"}).status_code == 421
-        with browser() as chromium:
-            page = chromium.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
-            page.set_default_timeout(90_000)
-            page.goto(f"{running.url}/?token=not-the-right-token")
-            page.get_by_text("That token is wrong").wait_for()
-            page.get_by_label("Token").fill(token)
-            page.get_by_role("button", name="Open").click()
-            page.get_by_text("Contact point").wait_for()
-            assert token not in page.url
-            page.get_by_role("button", name="Look", exact=True).click()
-            page.get_by_text(re.compile("query points?, weight")).wait_for()
+def test_a_wrong_token_is_refused_and_the_right_one_opens_the_page(
+    chromium: object, trained: StudioProcess
+):
+    assert httpx.get(trained.url).status_code == 401
+    assert httpx.get(f"{trained.url}/?token=wrong").status_code == 401
+    assert httpx.get(f"{trained.url}/assets/../../../_viser.py").status_code in (401, 404)
+    assert httpx.get(trained.url, headers={"Host": "evil.example"}).status_code == 421
+    context = chromium.new_context()
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{trained.url}/?token=not-the-right-token")
+    page.get_by_text("That token is wrong").wait_for()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Open").click()
+    page.get_by_text("Save as").wait_for()
+    assert TOKEN not in page.url
+    context.close()

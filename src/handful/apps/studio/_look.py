@@ -249,7 +249,9 @@ class LookRoom:
         still = self._object is None or np.allclose(self._motion, np.eye(4))
         if best is None or still or self._first is None:
             self._first = None if best is None else (best, float(seen.found.energy[0]))
-            self.panel.moved.content = ""
+            taken = 0 if self._object is None else int(self._object.sum())
+            told = f"{taken} points are in the box: drag its arrows." if taken else ""
+            self.panel.moved.content = plain(told)
             self._along.hide()
             return
         first, before = self._first
