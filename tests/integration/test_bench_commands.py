@@ -47,6 +47,7 @@ from handful.policy import (
     StepFailure,
     Verdict,
     Watcher,
+    _feasibility,
     load_predictor,
     save_predictor,
 )
@@ -187,6 +188,7 @@ def test_a_pick_that_goes_elsewhere_and_one_that_loses_the_object_are_told_apart
 ):
     monkeypatch.setattr(Episode, "_pick", lambda self, pose: Verdict(False, "slipped"))
     monkeypatch.setattr(Episode, "reach", lambda self, step, pose: Verdict(True))
+    monkeypatch.setattr(_feasibility, "closes_on_something", lambda *_: True)
     with task_named("bottle").reset(2_100, Setup.TRAINED) as episode:
         record = run_episode(episode, beside({"pick": offset}))
     assert record.failure == Failure("pick", kind)

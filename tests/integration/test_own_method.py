@@ -49,7 +49,8 @@ def test_a_method_of_ones_own_trains_resumes_and_infers(package, tmp_path):
     done = handful("infer", run, scene, "--step", "pick", "--json", answer, "--picture",
                    tmp_path / "poses.png")  # fmt: skip
     assert done.returncode in (0, 3), done.stderr  # 3: the one pose is not feasible
-    assert len(json.loads(answer.read_text())["poses"]) == 1
+    # It knows one pose, and is asked up to three times where that is not feasible.
+    assert 1 <= len(json.loads(answer.read_text())["poses"]) <= 3
     assert (tmp_path / "poses.png").is_file()
     done = handful("serve", run, "--step", "pick")
     assert "needs models of edf" in done.stderr

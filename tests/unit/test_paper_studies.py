@@ -65,5 +65,5 @@ def test_a_table_shows_the_paper_before_anything_is_run(tmp_path):
 
 def test_studies_are_chosen_by_name():
     assert [one.name for one in chosen_studies("all")] == list(STUDIES)
-    with pytest.raises(OptionError, match="unknown table 'ndf'"):
-        chosen_studies("ndf")
+    with pytest.raises(OptionError, match="unknown table 'lasa'"):
+        chosen_studies("lasa")
