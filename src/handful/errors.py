@@ -14,8 +14,24 @@ _LONGEST_NAME = 100
 """Characters of a wrong name that a message shows; a file may hold one of any length."""
 
 
+LONGEST_MESSAGE = 4_000
+"""Characters of a message. What is wrong stands at its start, what would be right at its end."""
+
+
 class HandfulError(Exception):
-    """Root of all errors that a caller can cause and mend."""
+    """Root of all errors that a caller can cause and mend.
+
+    A message quotes what was found, and a file may hold a value of any length: a message that
+    is too long loses its middle.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if len(text) <= LONGEST_MESSAGE:
+            return text
+        mark = f" ... ({len(text):,} characters) ... "
+        kept = (LONGEST_MESSAGE - len(mark)) // 2
+        return f"{text[:kept]}{mark}{text[-kept:]}"
 
 
 class GeometryError(HandfulError, ValueError):

@@ -17,7 +17,7 @@ from typing import Any
 
 from fuzz.mutations import fresh_copy, spoil_file
 from fuzz.subjects import SUBJECTS
-from handful.errors import HandfulError
+from handful.errors import LONGEST_MESSAGE, HandfulError
 
 CORPUS = Path(__file__).parent / "corpus.json"
 """What was found once, by hand or by the fuzzer: a list of entries for `corpus_case`."""
@@ -128,7 +128,7 @@ class Bench:
     def corpus_case(self, entry: dict[str, Any]) -> Outcome:
         """A case of the corpus: a `name`, a `subject` and the `edits` of its files."""
         folder = self._prepared(entry["subject"])
-        if entry["subject"] == "model":
+        if entry["subject"] in ("model", "baseline", "ndf"):
             for path in folder.glob("*/config.json"):
                 _unsealed(path)
         for edit in entry["edits"]:
@@ -158,7 +158,7 @@ class Bench:
                 subject.read(folder)
         except HandfulError as error:
             kind, what = "refused", str(error)
-            if len(what) > 20_000 or not what.strip():
+            if len(what) > LONGEST_MESSAGE or not what.strip():
                 kind = "untyped"
         except TooSlow:
             kind, what = "slow", traceback.format_exc(limit=-6)

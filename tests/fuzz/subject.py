@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,3 +35,12 @@ def raise_worst(errors: list[Exception]) -> None:
     """Of several errors, one that should not be."""
     for error in sorted(errors, key=lambda one: isinstance(one, HandfulError)):
         raise error
+
+
+def unseal(folder: Path, rng: random.Random) -> None:
+    """Most models lose their digests, so that what is spoiled is read at all."""
+    if rng.random() < 0.8:
+        for path in folder.glob("*/config.json"):
+            content = json.loads(path.read_text())
+            content.pop("digests", None)
+            path.write_text(json.dumps(content))

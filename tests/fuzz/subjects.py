@@ -11,15 +11,11 @@ import numpy as np
 import torch
 
 from bench_samples import CONDITIONS, episode, write_store_v1
+from fuzz.baselines import BASELINES
+from fuzz.evaluations import EVALUATIONS
 from fuzz.recorded import RECORDED
 from fuzz.requests import REQUESTS
-from fuzz.subject import Subject, raise_worst
-from handful.baselines.transporter import (
-    TRANSPORTER,
-    TransporterConfig,
-    TransporterModel,
-    TransporterPredictor,
-)
+from fuzz.subject import Subject, raise_worst, unseal
 from handful.bench import EpisodeStore, curve_run, read_episodes, write_report
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import (
@@ -33,7 +29,7 @@ from handful.demos import (
     save_demos,
 )
 from handful.demos._hand_mesh import read_hand_meshes
-from handful.learning import RunFolder, load_trained
+from handful.learning import RunFolder
 from handful.models import EdfModel
 from handful.policy import Predictor, load_predictor, save_predictor
 from handful.sim.objects._user_meshes import _read as read_user_mesh
@@ -74,15 +70,6 @@ def _make_predictor(folder: Path) -> None:
         save_predictor(Predictor(step, model, hand, THIN, COARSE), folder / action.value)
 
 
-def _unseal(folder: Path, rng: random.Random) -> None:
-    """Most models lose their digests, so that what is spoiled is read at all."""
-    if rng.random() < 0.8:
-        for path in folder.glob("*/config.json"):
-            content = json.loads(path.read_text())
-            content.pop("digests", None)
-            path.write_text(json.dumps(content))
-
-
 _SCENE = PointCloud(np.random.default_rng(0).uniform(-0.15, 0.15, (300, 3)), np.full((300, 3), 0.5))
 
 
@@ -93,29 +80,6 @@ def _read_predictor(folder: Path) -> None:
             predictor = load_predictor(folder / action.value)
             predictor.sample(_SCENE, _SCENE if action.holding else None, n=4)
             predictor.rate(np.eye(4)[None], _SCENE, _SCENE if action.holding else None)
-        except Exception as error:
-            errors.append(error)
-    raise_worst(errors)
-
-
-def _make_baseline(folder: Path) -> None:
-    torch.manual_seed(0)
-    for action in Action:
-        config = TransporterConfig(
-            action.holding, pixels=16, turned_pixels=16, kernel_pixels=16, width=0.05, yaws=2,
-            kernels=2, kernel_channels=2,
-        )  # fmt: skip
-        step, hand = TaskStep(action.value, action), gripper_named("simulated")
-        predictor = TransporterPredictor(step, TransporterModel(config), hand)
-        TRANSPORTER.save(predictor, folder / action.value)
-
-
-def _read_baseline(folder: Path) -> None:
-    errors = []
-    for action in Action:
-        try:
-            predictor = load_trained(folder / action.value)
-            predictor.sample(_SCENE, _SCENE if predictor.step.action.holding else None, n=4)
         except Exception as error:
             errors.append(error)
     raise_worst(errors)
@@ -244,11 +208,12 @@ SUBJECTS = {
     "manifest": Subject(_make_demos, _read_demos, 2.0),
     "gripper": Subject(_make_gripper, lambda folder: load_gripper(folder / "hand.json"), 0.5),
     "recordings": Subject(_make_recordings, _read_recordings),
-    "model": Subject(_make_predictor, _read_predictor, 2.0, 60.0, _unseal),
-    "baseline": Subject(_make_baseline, _read_baseline, 1.0, 60.0, _unseal),
+    "model": Subject(_make_predictor, _read_predictor, 2.0, 60.0, unseal),
     "report": Subject(_make_run, _read_report, 2.0, 20.0, _rename),
     "stores": Subject(_make_run, _read_stores, 1.5),
     "meshes": Subject(_make_meshes, _read_meshes, 1.5, 20.0),
+    **BASELINES,
+    **EVALUATIONS,
     **RECORDED,
     **REQUESTS,
 }

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
+from handful._checks import shown
 from handful.demos._hand_mesh import MAX_REACH, HandMesh
 from handful.errors import DemoError, unknown_name_message
 from handful.geometry import poses_from_wxyz_xyz
@@ -255,14 +256,14 @@ def _known_pose(
 
 def _check_lengths(what: str, values: tuple[float, ...]) -> None:
     if len(values) != 3 or not all(map(math.isfinite, values)):
-        raise DemoError(f"{what} is {values}: need 3 finite numbers.")
+        raise DemoError(f"{what} is {shown(values)}: need 3 finite numbers.")
     if max(map(abs, values)) > MAX_REACH:
         raise DemoError(f"{what} is {values}: need metres, at most {MAX_REACH:g} each.")
 
 
 def _check_quaternion(what: str, values: tuple[float, ...]) -> None:
     if len(values) != 4 or not all(map(math.isfinite, values)):
-        raise DemoError(f"{what} is {values}: need 4 finite numbers.")
+        raise DemoError(f"{what} is {shown(values)}: need 4 finite numbers.")
     if abs(math.hypot(*values) - 1.0) > UNIT_TOLERANCE:
         raise DemoError(f"{what} is {values}: need length 1, not {math.hypot(*values):.4g}.")
 

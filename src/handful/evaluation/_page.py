@@ -40,6 +40,7 @@ from handful.viz import picture_of_answer
 
 SUMMARY = "evaluation.json"
 FORMAT, VERSION = "handful-evaluation", 1
+MAX_FOLDS = 10_000
 WORST = 6
 """Pictures of a step."""
 
@@ -93,14 +94,14 @@ def read_evaluation(folder: Path) -> Evaluation:
         raise FileFormatError(f"{path}: is {found!r} {version}: need {FORMAT!r} {VERSION}.")
     fields.text("handful")
     demos, command = fields.text("demonstrations"), fields.text("command")
-    count, folds = fields.integer("count"), fields.integer("folds")
-    steps = fields.any("steps")
+    count = fields.integer("count", low=0)
+    folds = fields.integer("folds", low=1, high=MAX_FOLDS)
+    steps = None if fields.any("steps") is None else fields.integer("steps", low=0)
     fields.done()
     answers = [
         answer for number in range(folds) for answer in read_answers(answers_file(folder, number))
     ]
-    kept = steps if isinstance(steps, int) else None
-    return Evaluation(demos, count, folds, kept, command, tuple(answers))
+    return Evaluation(demos, count, folds, steps, command, tuple(answers))
 
 
 def is_evaluation(folder: Path) -> bool:

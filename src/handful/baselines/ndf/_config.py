@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 
 from handful._checks import real_number, whole_number
 
+MAX_AT_ONCE = 20
+"""Poses that are rated or followed at once: memory."""
+MAX_VALUES = 2**24
+"""Of one layer for all that it is computed for at once: 64 MB."""
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -36,6 +41,8 @@ class NetworkConfig:
             whole_number(f"ndf {name}", getattr(self, name), 1, 1024)
         for name in ("encoder_blocks", "decoder_blocks"):
             whole_number(f"ndf {name}", getattr(self, name), 1, 16)
+        edges = self.points * self.neighbours * self.width
+        whole_number("ndf points * neighbours * width", edges, 1, MAX_VALUES)
 
     @property
     def descriptor(self) -> int:
@@ -66,9 +73,9 @@ class PoseSearch:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole_number("ndf starts", self.starts, 1, 100_000)
-        whole_number("ndf kept", self.kept, 1, self.starts)
-        whole_number("ndf search steps", self.steps, 1, 100_000)
+        whole_number("ndf starts", self.starts, 1, 10_000)
+        whole_number("ndf kept", self.kept, 1, min(self.starts, MAX_AT_ONCE))
+        whole_number("ndf search steps", self.steps, 1, 2_000)
         real_number("ndf search rate", self.rate, 1e-6, 1.0)
         real_number("ndf search stride", self.stride, 1e-6, 1.0)
         real_number("ndf reach", self.reach, 1e-3, 10.0)
@@ -98,3 +105,5 @@ class NdfConfig:
         whole_number("ndf queries", self.queries, 3, 10_000)
         real_number("ndf voxel", self.voxel, 1e-4, 0.1)
         whole_number("ndf target_points", self.target_points, 0, 100_000)
+        activations = MAX_AT_ONCE * self.queries * self.network.descriptor
+        whole_number("20 * ndf queries * descriptor", activations, 1, 2 * MAX_VALUES)

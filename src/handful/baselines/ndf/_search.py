@@ -8,15 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from handful.baselines.ndf._config import PoseSearch
+from handful.baselines.ndf._config import MAX_AT_ONCE, PoseSearch
 from handful.geometry import (
     haar_rotations,
     pose_from_rotation_translation,
     rotation_exp,
 )
 
-_AT_ONCE = 20
-"""Starts that are rated at once: memory."""
 _LAST = 0.1
 """Share of the learning rate that is left in the last step."""
 
@@ -44,7 +42,7 @@ def low_poses(
     far = torch.rand(search.starts, 1, generator=generator, dtype=center.dtype)
     at = center + search.reach * far * away
     with torch.no_grad():
-        parts = zip(rotation.split(_AT_ONCE), at.split(_AT_ONCE), strict=True)
+        parts = zip(rotation.split(MAX_AT_ONCE), at.split(MAX_AT_ONCE), strict=True)
         values = torch.cat([energy(_about(pivot, turn, where)) for turn, where in parts])
     kept = values.argsort()[: search.kept]
     rotation, at = rotation[kept], at[kept]
