@@ -55,6 +55,20 @@ def read_bytes(path: StrPath, most: int) -> bytes:
     return data
 
 
+def check_regular(path: StrPath) -> None:
+    """Refuse what is no regular file, before a library opens it: a pipe would wait for ever.
+
+    Raises:
+        FileFormatError: It is missing, or a pipe, a device or a folder.
+    """
+    try:
+        kind = os.stat(path).st_mode
+    except OSError as error:
+        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(kind):
+        raise FileFormatError(f"{os.fspath(path)}: cannot be read: it is no regular file.")
+
+
 def file_digest(path: StrPath) -> bytes:
     """The SHA-256 digest of a file of any size.
 

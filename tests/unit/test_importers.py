@@ -728,3 +728,13 @@ def test_importing_what_was_exported_gives_it_back(tmp_path):
         for a, b in zip(one.steps, other.steps, strict=True):
             assert np.array_equal(a.targets, b.targets)
             assert np.array_equal(a.scene.points, b.scene.points)
+
+
+def test_a_recording_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "demo_0.npz")
+    writer = os.open(tmp_path / "demo_0.npz", os.O_RDWR)  # else a reader that opens it waits
+    try:
+        with pytest.raises(FileFormatError, match="no regular file"):
+            import_npz(tmp_path, gripper=gripper_named("simulated"))
+    finally:
+        os.close(writer)

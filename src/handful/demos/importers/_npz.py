@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from handful._checks import check_scale
+from handful._files import check_regular
 from handful.clouds import read_arrays
 from handful.demos._gripper import Gripper
 from handful.demos._task import Action, Task, TaskStep
@@ -66,6 +67,7 @@ def read_npz_recording(path: Path) -> Recording:
     Raises:
         HandfulError: The file is damaged, or its arrays do not tell a task.
     """
+    check_regular(path)
     names = _array_names(path)
     with errors_at(path):
         steps = [name.removesuffix(SCENE_POINTS) for name in names if name.endswith(SCENE_POINTS)]
