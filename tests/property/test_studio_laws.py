@@ -58,8 +58,8 @@ def test_around_a_place_every_point_is_shown(seed: int, radius: float):
 def test_blocks_hold_every_point_once_and_keep_half_precision_fine(seed: int, count: int):
     cloud = surface(seed, count)
     found = blocks(cloud.points)
-    assert sorted(np.concatenate([some for _, some in found]).tolist()) == list(range(count))
-    for center, some in found:
+    assert sorted(np.concatenate([some for _, _, some in found]).tolist()) == list(range(count))
+    for _, center, some in found:
         offset = cloud.points[some].astype(np.float64) - center
         back = offset.astype(np.float16).astype(np.float64)
         assert np.abs(back - offset).max() < 2e-4 * float(cloud.extent.max())
@@ -68,7 +68,7 @@ def test_blocks_hold_every_point_once_and_keep_half_precision_fine(seed: int, co
 def test_points_of_a_usual_scene_are_within_a_fiftieth_of_a_millimetre():
     rng = np.random.default_rng(0)
     points = rng.uniform(-0.5, 0.5, (5000, 3)) + 3.0
-    for center, some in blocks(points):
+    for _, center, some in blocks(points):
         offset = points[some] - center
         assert np.abs(offset.astype(np.float16) - offset).max() < 2e-5
 

@@ -9,9 +9,9 @@ from handful._checks import MAX_DERIVED_SEED, whole_number
 from handful.clouds._cloud import PointCloud
 from handful.clouds._voxels import cell_numbers
 
-MOST_SHOWN = 120_000
+MOST_SHOWN = 60_000
 """Points that show a whole cloud; a page draws so many at every turn of the mouse."""
-MOST_NEAR = 60_000
+MOST_NEAR = 20_000
 """Points that are shown besides, near a place."""
 _SIZES = 24
 """Sizes of cells that are tried, each a fifth larger than the one before."""

@@ -26,7 +26,7 @@ KEY_HEADER = "X-Handful-Studio"
 """A page elsewhere cannot make a browser send it: that would need our consent first."""
 KEYS = (
     "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "snap", "undo", "redo",
-    "release",
+    "grab", "release",
 )  # fmt: skip
 _PAGE = Path(__file__).parent / "page"
 _OWN_FILES = {

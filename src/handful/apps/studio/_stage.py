@@ -2,18 +2,20 @@
 
 The page's points are 16-bit numbers, which are 0.2 mm rough at half a metre. Clouds are cut into
 small blocks, each with a place of its own in double precision: its points are then within 0.02 mm.
+Blocks that did not change are not sent again: a page would build its drawing of them anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from scipy.spatial import cKDTree
-from viser import SceneApi, SceneNodeHandle, TransformControlsHandle
+from viser import PointCloudHandle, SceneApi, SceneNodeHandle, TransformControlsHandle
 
 from handful.clouds import PointCloud
 from handful.geometry import poses_from_wxyz_xyz, poses_to_wxyz_xyz
@@ -22,7 +24,11 @@ from handful.render import ColoredMesh, height_colors
 Pose = Float[np.ndarray, "4 4"]
 
 BLOCK = 0.125
-"""Edge of the blocks that clouds are cut into, metres; more where a scene has eight of them."""
+"""Edge of the blocks that clouds are cut into, metres; more where a scene is wider than twelve."""
+MOST_BLOCKS = 12
+"""Along each side of a scene, about."""
+ROUNDED = 0.01
+"""Larger edges are multiples of this, metres."""
 LEAST_SIZE, MOST_SIZE = 0.0008, 0.012
 """Of a point on the page, metres."""
 
@@ -48,6 +54,7 @@ class Stage:
     def __init__(self, scene: SceneApi, root: str) -> None:
         self._scene, self._root = scene, f"/{root}"
         self._nodes: dict[str, list[SceneNodeHandle]] = {}
+        self._sent: dict[str, tuple[bytes, PointCloudHandle]] = {}
         self._things: dict[str, PointCloud | ColoredMesh | None] = {}
         self._poses: dict[str, Pose] = {}
         self._hidden: set[str] = set()
@@ -70,18 +77,37 @@ class Stage:
         colors = height_colors(cloud.points) if cloud.colors is None else cloud.colors
         wide = point_size(cloud.points) if size is None else size
         new: list[SceneNodeHandle] = []
-        for number, (center, some) in enumerate(blocks(cloud.points)):
-            new.append(
-                self._scene.add_point_cloud(
-                    f"{self._root}/{name}/block{number}",
-                    points=(cloud.points[some].astype(np.float64) - center).astype(np.float32),
-                    colors=(colors[some] * 255.0).round().astype(np.uint8),
-                    point_size=wide,
-                    point_shape="rounded",
-                    position=center,
-                )
-            )
+        for cell, center, some in blocks(cloud.points):
+            node_name = f"{self._root}/{name}/block{'_'.join(map(str, cell))}"
+            points = (cloud.points[some].astype(np.float64) - center).astype(np.float32)
+            shades = (colors[some] * 255.0).round().astype(np.uint8)
+            new.append(self._block(node_name, center, points, shades, wide))
         self._replace(name, new, cloud)
+
+    def _block(
+        self,
+        name: str,
+        center: Float[np.ndarray, "3"],
+        points: Float[np.ndarray, "points 3"],
+        colors: UInt8[np.ndarray, "points 3"],
+        size: float,
+    ) -> PointCloudHandle:
+        """Points around a place; what the pages have already is kept."""
+        digest = hashlib.blake2b(points.tobytes() + colors.tobytes() + center.tobytes()).digest()
+        known, node = self._sent.get(name, (b"", None))
+        if node is None or known != digest:
+            node = self._scene.add_point_cloud(
+                name,
+                points=points,
+                colors=colors,
+                point_size=size,
+                point_shape="rounded",
+                position=center,
+            )
+            self._sent[name] = digest, node
+        elif node.point_size != size:
+            node.point_size = size
+        return node
 
     def mesh(self, name: str, mesh: ColoredMesh) -> None:
         """Show a mesh; one of that name is replaced."""
@@ -160,7 +186,7 @@ class Stage:
         """Take a thing away, and what is below it."""
         for one in [one for one in self._nodes if one == name or one.startswith(f"{name}/")][::-1]:
             for node in self._nodes.pop(one):
-                node.remove()
+                self._drop(node)
             self._things.pop(one, None)
             self._poses.pop(one, None)
             self._hidden.discard(one)
@@ -180,10 +206,14 @@ class Stage:
         kept = {node.name for node in new}
         for node in self._nodes.get(name, []):
             if node.name not in kept:
-                node.remove()
+                self._drop(node)
         self._nodes[name], self._things[name] = new, thing
         if name in self._hidden:
             self.visible(name, False)
+
+    def _drop(self, node: SceneNodeHandle) -> None:
+        self._sent.pop(node.name, None)
+        node.remove()
 
     # --- looking ---------------------------------------------------------------------------
 
@@ -207,15 +237,22 @@ class Stage:
 
 def blocks(
     points: Float[np.ndarray, "points 3"],
-) -> list[tuple[Float[np.ndarray, "3"], Int[np.ndarray, "some"]]]:
-    """The middle of each occupied block of a grid, and the numbers of the points in it."""
-    low = points.min(axis=0).astype(np.float64)
-    edge = max(BLOCK, float((points.max(axis=0) - low).max()) / 8.0)
-    cell = np.floor((points - low) / edge).astype(np.int64)
-    number = (cell[:, 0] * 1024 + cell[:, 1]) * 1024 + cell[:, 2]
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    return [(low + (cell[some[0]] + 0.5) * edge, some) for some in np.split(order, starts[1:])]
+) -> list[tuple[tuple[int, int, int], Float[np.ndarray, "3"], Int[np.ndarray, "some"]]]:
+    """The occupied blocks of a grid: cell, middle, and the numbers of the points in it.
+
+    The grid is fixed in space, and its edge is a whole number of centimetres above `BLOCK`: a cloud
+    with some points more or less has nearly all of its blocks in common with the one before.
+    """
+    wide = float(np.ptp(points.astype(np.float64), axis=0).max())
+    edge = max(BLOCK, np.ceil(wide / MOST_BLOCKS / ROUNDED) * ROUNDED)
+    cell = np.floor(points.astype(np.float64) / edge).astype(np.int64)
+    order = np.lexsort(cell.T[::-1])
+    new = (np.diff(cell[order], axis=0) != 0).any(axis=1)
+    found = []
+    for some in np.split(order, np.flatnonzero(new) + 1):
+        x, y, z = cell[some[0]].tolist()
+        found.append(((x, y, z), (cell[some[0]] + 0.5) * edge, some))
+    return found
 
 
 def point_size(points: Float[np.ndarray, "points 3"]) -> float:

@@ -27,6 +27,10 @@ from handful.policy import points_taken, snapped, width_between
 
 QUIET = 0.35
 """Seconds without a move after which a drag is over: the pose is saved."""
+HELD = 3.0
+"""The same while the mouse is held down, so that saving does not come between two moves."""
+ASTRAY = 0.04
+"""Metres from where every detail of the scene is shown after which it is shown elsewhere."""
 
 
 class TeachRoom:
@@ -47,7 +51,8 @@ class TeachRoom:
         self._shown: tuple[object, ...] = ()
         self._posed: PosedStep | None = None
         self.pose: Pose = np.eye(4)
-        self._drag = 0
+        self._drag, self._grabbed = 0, False
+        self._detailed = np.full(3, np.inf)
         self._connect()
         session.on_change.append(self.refresh)
 
@@ -81,8 +86,11 @@ class TeachRoom:
         self._session.desk.at_once("commit")
 
     def key(self, name: str, shift: bool, alt: bool) -> None:
-        """Nudge, or snap; or the mouse was let go."""
-        if name == "release":  # the gizmo's last place may come later than this
+        """Nudge, or snap; or the mouse was pressed or let go."""
+        if name == "grab":
+            self._grabbed = True
+        elif name == "release":  # the gizmo's last place may come later than this
+            self._grabbed = False
             self._session.desk.later("release", 2.0 * QUIET, self._released)
         elif name == "snap":
             self._snap()
@@ -100,6 +108,11 @@ class TeachRoom:
         if chosen.is_step:
             return self._document.step(chosen.demo, chosen.step).action
         return Action.named(self.panel.action.value)
+
+    @property
+    def _contact(self) -> np.ndarray:
+        """Contact point of the gripper, scene frame."""
+        return (self.pose @ self._document.gripper.T_gripper_contact)[:3, 3].copy()
 
     def _clouds(self) -> tuple[PointCloud | None, PointCloud | None]:
         """Scene and grasp cloud of what is selected."""
@@ -152,8 +165,8 @@ class TeachRoom:
     def _draw_scene(self) -> None:
         scene, _ = self._clouds()
         if scene is not None:
-            contact = (self.pose @ self._document.gripper.T_gripper_contact)[:3, 3]
-            self.stage.cloud("scene", self._session.prepared(scene).shown(contact))
+            self._detailed = self._contact
+            self.stage.cloud("scene", self._session.prepared(scene).shown(self._detailed))
 
     def _look(self, thorough: bool = True) -> None:
         """Measure the pose, and let the panel and the hand's colour say it."""
@@ -162,7 +175,7 @@ class TeachRoom:
         told = self._posed.told(self.pose, self._document.gripper, thorough)
         self._hand.look(self.panel.width.value / 1000.0, judged(told))
         self.panel.checks.content = told_checks(told)
-        x, y, z = (self.pose @ self._document.gripper.T_gripper_contact)[:3, 3] * 1000.0
+        x, y, z = self._contact * 1000.0
         self.panel.where.content = plain(f"Contact point: {x:.1f}, {y:.1f}, {z:.1f} mm")
 
     # --- moving ----------------------------------------------------------------------------
@@ -174,7 +187,7 @@ class TeachRoom:
     def _dragged(self, pose: Pose) -> None:
         self.pose = pose
         self._look(thorough=False)
-        self._session.desk.later("commit", QUIET, self._commit)
+        self._session.desk.later("commit", HELD if self._grabbed else QUIET, self._commit)
 
     def _released(self) -> None:
         """What is dragged from now on is undone by itself."""
@@ -202,7 +215,8 @@ class TeachRoom:
             self._drafts[chosen.scene] = self.pose.copy()
             self._look()
         scene, _ = self._clouds()
-        if scene is not None and self._session.prepared(scene).levels.cell:
+        astray = float(np.linalg.norm(self._contact - self._detailed)) > ASTRAY
+        if astray and scene is not None and self._session.prepared(scene).levels.cell:
             self._draw_scene()  # every detail around where the gripper is now
 
     def _snap(self) -> None:

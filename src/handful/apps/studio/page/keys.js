@@ -6,6 +6,10 @@
     fetch(`./studio/key?name=${name}&shift=${+event.shiftKey}&alt=${+event.altKey}`, {
       headers: { "X-Handful-Studio": "1" },
     }).catch(() => {});
+  // The mouse is held down over the scene: what is dragged is saved when it is let go.
+  window.addEventListener("pointerdown", (event) => {
+    if (event.target && event.target.tagName === "CANVAS") send("grab", event);
+  }, { capture: true });
   // The mouse was let go over the scene: a drag of the gripper is over.
   window.addEventListener("pointerup", (event) => {
     if (event.target && event.target.tagName === "CANVAS") send("release", event);
