@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/policies/judge.py look mug out/judge --seed 2300 --scenes 40
     .venv/bin/python benchmarks/policies/judge.py look mug out/judge --objects ../shared/meshes/mug
-    .venv/bin/python benchmarks/policies/judge.py score out/judge runs/mug --step pick
+    .venv/bin/python benchmarks/policies/judge.py score out/judge runs/mug --task mug --step pick
 
 `look` lets the oracle do episodes of the setup "all", and stores what clean and noisy cameras see
 before each step, with the poses that the oracle holds to be right there. `score` asks a model for
