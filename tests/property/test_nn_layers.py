@@ -17,6 +17,7 @@ from handful.nn import (
     EdgeGeometry,
     EquivariantLinear,
     EquivariantNorm,
+    FieldEdges,
     Gate,
     RadialNetwork,
     TensorFieldLayer,
@@ -26,7 +27,6 @@ from handful.nn import (
 )
 from handful.nn._frames import frame_rotation
 from handful.nn._radial import bernstein_basis
-from handful.nn._segments import segment_matmul
 from handful.nn._transformer import LOGIT_LIMIT
 from reference_convolution import reference_messages
 
@@ -50,9 +50,9 @@ def graph(points: Tensor) -> EdgeGeometry:
     )
 
 
-def queries_to(points: Tensor, where: Tensor) -> EdgeGeometry:
+def queries_to(points: Tensor, where: Tensor) -> FieldEdges:
     found = radius_neighbours(where.detach().double().numpy(), points.double().numpy(), RADIUS)
-    return EdgeGeometry.between(
+    return FieldEdges(
         torch.from_numpy(found.target), torch.from_numpy(found.source), where, points, RADIUS
     )
 
@@ -391,18 +391,6 @@ def test_few_positions_without_any_neighbour_see_the_vacuum():
 
 
 # --- pieces -------------------------------------------------------------------------------------
-
-
-def test_segment_products_and_their_derivatives():
-    rows = torch.randn(7, 3, generator=generator(), dtype=torch.float64, requires_grad=True)
-    matrices = torch.randn(4, 3, 2, generator=generator(1), dtype=torch.float64).requires_grad_()
-    bounds = [(0, 0, 2), (2, 2, 3), (3, 3, 7)]
-    owner = torch.tensor([0, 0, 2, 3, 3, 3, 3])
-    expected = torch.einsum("ri,rio->ro", rows, matrices[owner])
-    torch.testing.assert_close(segment_matmul(rows, matrices, bounds), expected)
-    function = lambda r, m: segment_matmul(r, m, bounds)  # noqa: E731
-    assert torch.autograd.gradcheck(function, (rows, matrices))
-    assert torch.autograd.gradgradcheck(function, (rows, matrices))
 
 
 def test_cutoff_is_one_at_zero_and_gone_at_one():

@@ -17,6 +17,7 @@ from handful.models._thinned import ThinnedCloud, thinned
 from handful.nn import (
     MAX_DEGREE,
     EdgeGeometry,
+    FieldEdges,
     TensorFieldLayer,
     TransformerLayer,
     Types,
@@ -149,7 +150,8 @@ class Encoder(nn.Module):
         points = torch.tensor(few.points, dtype=like.dtype, device=like.device)
         index = NeighbourIndex(few.points)
         found = _apart(index.graph(self.config.radius), few.points)
-        edges = _geometry(found, points, points, self.config.radius)
+        target, source = (torch.from_numpy(end).to(points.device) for end in found)
+        edges = EdgeGeometry.between(target, source, points, points, self.config.radius)
         features = self._inputs(few).to(like)
         for layer in self._layers:
             features = layer(features, edges)
@@ -202,13 +204,14 @@ class FieldHead(nn.Module):
         """What many positions need for each point."""
         return self._layer.point_matrices(encoded.features, kernel)
 
-    def edges(self, encoded: EncodedCloud, positions: Float[Tensor, "positions 3"]) -> EdgeGeometry:
+    def edges(self, encoded: EncodedCloud, positions: Float[Tensor, "positions 3"]) -> FieldEdges:
         """From the points of a cloud to positions."""
         found = encoded.index.around(positions.detach().cpu().numpy(), self._radius)
-        return _geometry(found, positions, encoded.points, self._radius)
+        target, source = (torch.from_numpy(end).to(positions.device) for end in found)
+        return FieldEdges(target, source, positions, encoded.points, self._radius)
 
     def at_many(
-        self, matrices: Float[Tensor, "points basis dim"], edges: EdgeGeometry
+        self, matrices: Float[Tensor, "points basis dim"], edges: FieldEdges
     ) -> Float[Tensor, "positions dim"]:
         """Values of the field at the targets of edges, from `point_matrices`."""
         return self._layer(matrices, edges)
@@ -217,7 +220,7 @@ class FieldHead(nn.Module):
         self,
         encoded: EncodedCloud,
         kernel: Float[Tensor, "inputs basis_dim"],
-        edges: EdgeGeometry,
+        edges: FieldEdges,
     ) -> Float[Tensor, "positions dim"]:
         """The same values from the features of the points."""
         return self._layer.at_few(encoded.features, kernel, edges)
@@ -303,13 +306,3 @@ def _apart(found: Edges, points: Float[np.ndarray, "points 3"]) -> Edges:
     apart = (points[found.target] != points[found.source]).any(axis=1)
     return Edges(found.target[apart], found.source[apart])
 
-
-def _geometry(
-    found: Edges,
-    targets: Float[Tensor, "targets 3"],
-    sources: Float[Tensor, "sources 3"],
-    radius: float,
-) -> EdgeGeometry:
-    target = torch.from_numpy(found.target).to(targets.device)
-    source = torch.from_numpy(found.source).to(targets.device)
-    return EdgeGeometry.between(target, source, targets, sources, radius)

@@ -3,6 +3,7 @@
 from ._allocator import keep_freed_memory as keep_freed_memory
 from ._allocator import return_freed_memory as return_freed_memory
 from ._convolution import EdgeConvolution as EdgeConvolution
+from ._field_sums import FieldEdges as FieldEdges
 from ._frames import EdgeGeometry as EdgeGeometry
 from ._layout import component_count as component_count
 from ._layout import degree_sizes as degree_sizes

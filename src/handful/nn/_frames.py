@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from handful.geometry import spherical_harmonics, wigner_d_blocks
 from handful.nn._layout import block_scatter, component_count, degree_sizes, rows_by_order
+from handful.nn._radial import bernstein_basis, smooth_cutoff
 
 TINY = 1e-12
 
@@ -33,6 +34,8 @@ class EdgeGeometry:
     direction: Float[Tensor, "edges 3"]
     targets: int
     _alignments: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
+    _wigner: list[Tensor] = field(default_factory=list, repr=False)
+    _radial_basis: dict[int, Tensor] = field(default_factory=dict, repr=False)
     _parts: list[EdgeGeometry] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -66,6 +69,29 @@ class EdgeGeometry:
                     )
                 )
         return self._parts
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether anything is to be differentiated by the positions."""
+        return self.length.requires_grad or self.direction.requires_grad
+
+    @cached_property
+    def cutoff(self) -> Float[Tensor, "edges"]:
+        """The smooth cut-off of each edge."""
+        return smooth_cutoff(self.length)
+
+    def radial_basis(self, count: int) -> Float[Tensor, "edges count"]:
+        """Bernstein polynomials of the lengths. They are computed once and kept."""
+        if count not in self._radial_basis:
+            self._radial_basis[count] = bernstein_basis(self.length, count)
+        return self._radial_basis[count]
+
+    def wigner(self, max_degree: int) -> list[Float[Tensor, "edges orders orders"]]:
+        """Matrices that take features of each degree from 0 to the edge's frame; kept."""
+        if len(self._wigner) <= max_degree:
+            blocks = wigner_d_blocks(frame_rotation(self.direction), max_degree)
+            self._wigner[:] = [block.contiguous() for block in blocks]
+        return self._wigner[: max_degree + 1]
 
     def alignment(self, max_degree: int, max_order: int) -> Float[Tensor, "edges rows components"]:
         """Takes features by degree to the edge's frame, rows by order (see `_layout`).

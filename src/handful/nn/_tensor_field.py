@@ -21,17 +21,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from handful.geometry import coupling_coefficients, spherical_harmonics
+from handful.nn._field_sums import FieldBasis, FieldEdges, outer_sums, product_sums
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
 from handful.nn._radial import bernstein_basis, smooth_cutoff
-from handful.nn._segments import segment_matmul
 from handful.nn._types import Types
 
 
@@ -72,7 +71,7 @@ class TensorFieldLayer(nn.Module):
         super().__init__()
         self.types = types
         self._in_degree, self._channels = in_degree, channels
-        self._max_harmonic, self._radial_basis = max_harmonic, radial_basis
+        self._functions = FieldBasis(radial_basis, max_harmonic)
         self._paths = _paths(max_harmonic, in_degree, types)
         ways = Counter(path.out_degree for path in self._paths)
         self._weights = nn.ParameterList(
@@ -103,7 +102,10 @@ class TensorFieldLayer(nn.Module):
 
     def kernel(self) -> Float[Tensor, "inputs basis_dim"]:
         """Weights and coupling coefficients as one matrix K from features to M_j."""
-        components, orders = component_count(self._in_degree), component_count(self._max_harmonic)
+        components, orders = (
+            component_count(self._in_degree),
+            component_count(self._functions.max_harmonic),
+        )
         blocks = []
         for degree, count in enumerate(self.types.channels):
             if count == 0:
@@ -114,7 +116,14 @@ class TensorFieldLayer(nn.Module):
                 if path.out_degree == degree
             ]
             couplings = self._couplings(degree).to(ways[0])
-            shape = (components, orders, 2 * degree + 1, self._radial_basis, self._channels, count)
+            shape = (
+                components,
+                orders,
+                2 * degree + 1,
+                self._functions.radial,
+                self._channels,
+                count,
+            )
             block = (couplings @ torch.stack(ways)).view(shape)
             blocks.append(block.permute(0, 4, 3, 1, 2, 5).flatten(4))
         return torch.cat(blocks, dim=-1).flatten(2).flatten(0, 1)
@@ -122,12 +131,12 @@ class TensorFieldLayer(nn.Module):
     def _couplings(self, degree: int) -> Float[Tensor, "entries paths"]:
         """Coupling coefficients [components, harmonics, orders] of each path to a degree, flat."""
         paths = tuple(path for path in self._paths if path.out_degree == degree)
-        return _coupling_columns(self._in_degree, self._max_harmonic, degree, paths)
+        return _coupling_columns(self._in_degree, self._functions.max_harmonic, degree, paths)
 
     # --- for each position ---------------------------------------------------------------------
 
     def forward(
-        self, matrices: Float[Tensor, "points basis dim"], edges: EdgeGeometry
+        self, matrices: Float[Tensor, "points basis dim"], edges: FieldEdges
     ) -> Float[Tensor, "positions dim"]:
         """Values at the targets of the edges: for many positions.
 
@@ -135,15 +144,15 @@ class TensorFieldLayer(nn.Module):
             matrices: `point_matrices` of the edges' sources.
             edges: From points to positions.
         """
-        cutoff = smooth_cutoff(edges.length)
-        total = self._sum(matrices, edges, self._basis(edges, cutoff))
-        return self._mean(total, edges, cutoff)
+        if matrices.device.type != "cpu":
+            return self._mean(*self._product_sums(edges.geometry, matrices))
+        return self._mean(*product_sums(self._functions, edges, matrices, self._product_sums))
 
     def at_few(
         self,
         features: Float[Tensor, "points in_components channels"],
         kernel: Float[Tensor, "inputs basis_dim"],
-        edges: EdgeGeometry,
+        edges: FieldEdges,
     ) -> Float[Tensor, "positions dim"]:
         """The values of `forward` for few positions, without a matrix for each point.
 
@@ -152,8 +161,28 @@ class TensorFieldLayer(nn.Module):
             kernel: From `kernel`.
             edges: From points to positions.
         """
-        cutoff = smooth_cutoff(edges.length)
-        basis = self._basis(edges, cutoff)
+        flat = features.flatten(1)
+        if features.device.type == "cpu":
+            sums, weight = outer_sums(self._functions, edges, flat, self._outer_sums)
+        else:
+            sums, weight = self._outer_sums(edges.geometry, flat)
+        by_basis = kernel.unflatten(1, (-1, self.types.dim)).transpose(0, 1).flatten(0, 1)
+        return self._mean(sums.flatten(1) @ by_basis, weight)
+
+    def _mean(
+        self, total: Float[Tensor, "positions dim"], weight: Float[Tensor, "positions"]
+    ) -> Float[Tensor, "positions dim"]:
+        """The weighted mean with the vacuum's term, and the head."""
+        scalars, rest = total.split([self.types.channels[0], total.shape[1] - len(self._vacuum)], 1)
+        mean = torch.cat([scalars + self._vacuum, rest], dim=1)
+        return self._head(mean / (1.0 + weight * torch.exp(-self._log_density))[:, None])
+
+    # --- sums over neighbours by array operations, differentiable any number of times ----------
+
+    def _outer_sums(
+        self, edges: EdgeGeometry, features: Float[Tensor, "points inputs"]
+    ) -> tuple[Float[Tensor, "positions basis inputs"], Float[Tensor, "positions"]]:
+        basis, weight = self._basis(edges)
         counts = torch.bincount(edges.target, minlength=edges.targets)
         most = max(int(counts.max()), 1) if edges.targets else 1
         first = counts.cumsum(0) - counts
@@ -161,48 +190,31 @@ class TensorFieldLayer(nn.Module):
         place = place + edges.target * most
         source = edges.source.new_zeros(edges.targets * most).index_copy(0, place, edges.source)
         padded = basis.new_zeros(edges.targets * most, basis.shape[1]).index_copy(0, place, basis)
-        near = features.flatten(1).index_select(0, source).unflatten(0, (-1, most))
-        summed = torch.bmm(near.mT, padded.unflatten(0, (-1, most)))
-        total = summed.flatten(1) @ kernel.view(-1, self.types.dim)
-        return self._mean(total, edges, cutoff)
+        near = features.index_select(0, source).unflatten(0, (-1, most))
+        return torch.bmm(padded.unflatten(0, (-1, most)).mT, near), weight
 
-    def _mean(
-        self,
-        total: Float[Tensor, "positions dim"],
-        edges: EdgeGeometry,
-        cutoff: Float[Tensor, "edges"],
-    ) -> Float[Tensor, "positions dim"]:
-        """The weighted mean with the vacuum's term, and the head."""
-        weight = cutoff.new_zeros(edges.targets).index_add(0, edges.target, cutoff)
-        scalars, rest = total.split([self.types.channels[0], total.shape[1] - len(self._vacuum)], 1)
-        mean = torch.cat([scalars + self._vacuum, rest], dim=1)
-        return self._head(mean / (1.0 + weight * torch.exp(-self._log_density))[:, None])
+    def _product_sums(
+        self, edges: EdgeGeometry, matrices: Float[Tensor, "points basis dim"]
+    ) -> tuple[Float[Tensor, "positions dim"], Float[Tensor, "positions"]]:
+        basis, weight = self._basis(edges)
+        values = torch.bmm(basis[:, None, :], matrices.index_select(0, edges.source)).squeeze(1)
+        return values.new_zeros(edges.targets, values.shape[1]).index_add(
+            0, edges.target, values
+        ), weight
 
     def _basis(
-        self, edges: EdgeGeometry, cutoff: Float[Tensor, "edges"]
-    ) -> Float[Tensor, "edges basis"]:
-        """g_b(|x|) Y_Jk(x) of every edge, cut-off included; offsets in units of the radius."""
-        radial = bernstein_basis(edges.length, self._radial_basis) * cutoff[:, None]
-        offset = edges.direction * edges.length[:, None]
-        angular = spherical_harmonics(offset, self._max_harmonic, normalize=False)
-        return (radial[:, :, None] * angular[:, None, :]).flatten(1)
+        self, edges: EdgeGeometry
+    ) -> tuple[Float[Tensor, "edges basis"], Float[Tensor, "positions"]]:
+        """g_b(|x|) Y_Jk(x) of every edge, cut-off included, and the sum of the cut-off.
 
-    def _sum(
-        self,
-        matrices: Float[Tensor, "points basis dim"],
-        edges: EdgeGeometry,
-        basis: Float[Tensor, "edges basis"],
-    ) -> Float[Tensor, "positions dim"]:
-        order = torch.argsort(edges.source, stable=True)
-        target = edges.target.index_select(0, order)
-        source = edges.source.index_select(0, order)
-        sorted_basis = basis.index_select(0, order)
-        if self.types.dim == 1:
-            own = matrices.squeeze(2).index_select(0, source)
-            values = (sorted_basis * own).sum(1, keepdim=True)
-        else:
-            values = segment_matmul(sorted_basis, matrices, _segment_bounds(source))
-        return values.new_zeros(edges.targets, values.shape[1]).index_add(0, target, values)
+        Offsets are in units of the radius.
+        """
+        cutoff = smooth_cutoff(edges.length)
+        radial = bernstein_basis(edges.length, self._functions.radial) * cutoff[:, None]
+        offset = edges.direction * edges.length[:, None]
+        angular = spherical_harmonics(offset, self._functions.max_harmonic, normalize=False)
+        basis = (radial[:, :, None] * angular[:, None, :]).flatten(1)
+        return basis, cutoff.new_zeros(edges.targets).index_add(0, edges.target, cutoff)
 
     def _head(self, values: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions dim"]:
         if self._gates is None:
@@ -243,10 +255,3 @@ def _coupling_columns(
             inner = slice(harmonic**2, (harmonic + 1) ** 2)
             columns[rows, inner, :, number] = coupling * (2 * out_degree + 1) ** 0.5
         return columns.flatten(0, 2)
-
-
-def _segment_bounds(sorted_source: Tensor) -> list[tuple[int, int, int]]:
-    """Runs of equal numbers in an ascending list."""
-    sources, counts = torch.unique_consecutive(sorted_source, return_counts=True)
-    edges = [0, *counts.cumsum(0).tolist()]
-    return [(s, a, b) for s, (a, b) in zip(sources.tolist(), pairwise(edges), strict=True)]

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from handful.errors import OptionError
+from handful.nn._attention import AttentionShape, attention_sums
 from handful.nn._convolution import EdgeConvolution
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
@@ -56,6 +57,7 @@ class TransformerLayer(nn.Module):
             raise OptionError(f"{channels} channels cannot be shared out to {heads} heads.")
         self.degree, self._in_degree = degree, in_degree
         self._heads, self._key_channels, self._channels = heads, key_channels, channels
+        self._shape = AttentionShape(in_degree, degree, channels, heads, key_channels, LOGIT_LIMIT)
         self._norm = EquivariantNorm(in_degree, channels)
         self._queries = nn.Linear(channels, heads * key_channels)
         self._convolution = EdgeConvolution(
@@ -83,6 +85,11 @@ class TransformerLayer(nn.Module):
         self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
     ) -> Float[Tensor, "points components channels"]:
         queries = self._queries(features[:, 0])
+        if _compiled(features, edges):
+            sums, totals = attention_sums(
+                self._shape, edges, features, queries, self._convolution.attention_weights()
+            )
+            return sums / self._by_channel(1.0 + totals)
         parts = edges.parts(EDGES_AT_ONCE)
         sent = ((part, *self._messages(features, part)) for part in parts)
         weighed = (
@@ -143,6 +150,11 @@ class TransformerLayer(nn.Module):
         """Numbers of the heads, repeated for the channels that each head has."""
         share = self._channels // self._heads
         return by_head.repeat_interleave(share, dim=1)[:, None, :]
+
+
+def _compiled(features: Tensor, edges: EdgeGeometry) -> bool:
+    """Whether compiled loops serve; they know no derivatives by positions, and no GPU."""
+    return features.device.type == "cpu" and not edges.differentiable
 
 
 def _padded(
