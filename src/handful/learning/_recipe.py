@@ -78,8 +78,12 @@ NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
 SENSOR = Sensor(partial=0.5, noisy=0.5, sparse=0.2, sparsest=0.6)
 
-KEY_ENCODER = EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026)
-HELD_ENCODER = EncoderConfig(voxel_size=0.02, radius=0.06, shape_radius=0.024)
+KEY_ENCODER = EncoderConfig(
+    voxel_size=0.022, radius=0.06, shape_radius=0.026, convolution="depthwise"
+)
+HELD_ENCODER = EncoderConfig(
+    voxel_size=0.02, radius=0.06, shape_radius=0.024, convolution="depthwise"
+)
 """Of scenes and of what is held. Few points that see far: what tells the bottom of a bowl from its
 wall is centimetres away. What is lost by thinning is told by the shape around each point."""
 

@@ -11,11 +11,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from handful.clouds import Edges, NeighbourIndex, PointCloud
-from handful.errors import OptionError
+from handful.errors import OptionError, unknown_name_message
 from handful.models._thinned import DEGREE as MOMENT_DEGREE
 from handful.models._thinned import ThinnedCloud, thinned
 from handful.nn import (
     MAX_DEGREE,
+    DepthwiseTransformerLayer,
     EdgeGeometry,
     FieldEdges,
     TensorFieldLayer,
@@ -24,6 +25,8 @@ from handful.nn import (
     degree_sizes,
 )
 
+CONVOLUTIONS = {"dense": TransformerLayer, "depthwise": DepthwiseTransformerLayer}
+"""Kinds of encoder layers by the name of their convolution."""
 POSITIONS_AT_ONCE = 2048
 """Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
 _INVARIANT_SCALE = 4.0
@@ -50,6 +53,8 @@ class EncoderConfig:
         use_colors: Whether colours are an input; a cloud without them is then an error.
         shape_radius: How far around each point of the thinned cloud the shape of the whole cloud is
             an input (`local_moments`); 0 for none.
+        convolution: One of `CONVOLUTIONS`. `dense` mixes all channels in each message, `depthwise`
+            mixes them at the points, at a fraction of the time.
     """
 
     voxel_size: float | None = 0.017
@@ -60,8 +65,13 @@ class EncoderConfig:
     heads: int = 4
     use_colors: bool = True
     shape_radius: float = 0.0
+    convolution: str = "dense"
 
     def __post_init__(self) -> None:
+        if self.convolution not in CONVOLUTIONS:
+            raise OptionError(
+                unknown_name_message("encoder convolution", self.convolution, tuple(CONVOLUTIONS))
+            )
         if not (np.isfinite(self.shape_radius) and 0 <= self.shape_radius <= 1.0):
             raise OptionError(f"encoder shape_radius is {self.shape_radius}: need metres, 0 to 1.")
         if self.shape_radius > 0 and self.degree < MOMENT_DEGREE:
@@ -129,8 +139,9 @@ class Encoder(nn.Module):
             nn.Parameter(torch.randn(MOMENT_DEGREE, config.channels)) if shaped else None
         )
         first = MOMENT_DEGREE if shaped else 0
+        layer_kind = CONVOLUTIONS[config.convolution]
         self._layers = nn.ModuleList(
-            TransformerLayer(
+            layer_kind(
                 first if layer == 0 else config.degree,
                 config.degree,
                 config.channels,
@@ -305,4 +316,3 @@ def _apart(found: Edges, points: Float[np.ndarray, "points 3"]) -> Edges:
     """The edges whose ends do not coincide: an edge without a direction has no frame."""
     apart = (points[found.target] != points[found.source]).any(axis=1)
     return Edges(found.target[apart], found.source[apart])
-

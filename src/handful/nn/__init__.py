@@ -13,6 +13,7 @@ from ._pointwise import Gate as Gate
 from ._radial import RadialNetwork as RadialNetwork
 from ._radial import smooth_cutoff as smooth_cutoff
 from ._tensor_field import TensorFieldLayer as TensorFieldLayer
+from ._transformer import DepthwiseTransformerLayer as DepthwiseTransformerLayer
 from ._transformer import TransformerLayer as TransformerLayer
 from ._types import MAX_DEGREE as MAX_DEGREE
 from ._types import Types as Types

@@ -23,7 +23,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from handful.nn._attention import AttentionWeights
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import order_sizes, radial_of_row
 from handful.nn._radial import RadialNetwork
@@ -90,18 +89,7 @@ class EdgeConvolution(nn.Module):
         zero, *orders = local.split(self._in_sizes, dim=1)
         polar, scalars = (zero @ self.polar).split([self._out_sizes[0], self.scalars], dim=1)
         mixed = [polar]
-        mixed += [rows @ block for rows, block in zip(orders, self._blocks(), strict=True)]
+        for rows, (a, b) in zip(orders, self.pairs, strict=True):
+            block = torch.cat([torch.cat([a, b], dim=1), torch.cat([-b, a], dim=1)], dim=0)
+            mixed.append(rows @ block)
         return torch.cat(mixed, dim=1).unflatten(1, (-1, self.outputs)), scalars
-
-    def attention_weights(self) -> AttentionWeights:
-        """What `attention_sums` needs to compute the same messages."""
-        inner, outer = self.radial.layers
-        radial = (inner.weight, inner.bias, outer.weight, outer.bias)
-        return AttentionWeights(radial, self.polar, tuple(self._blocks()))
-
-    def _blocks(self) -> list[Float[Tensor, "rows columns"]]:
-        """For each m > 0 the matrix from rows (+m, -m) to rows (+m, -m)."""
-        return [
-            torch.cat([torch.cat([a, b], dim=1), torch.cat([-b, a], dim=1)], dim=0)
-            for a, b in self.pairs
-        ]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from handful.geometry import spherical_harmonics
-from handful.nn._edge_kernels import COMPILED
+from handful.nn._depthwise_kernels import COMPILED
 from handful.nn._layout import component_count
 
 
@@ -54,68 +54,16 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     ladder, steps = _ladder(max_harmonic)
 
     @numba.njit(**COMPILED)
-    def functions(x, y, z, basis):
-        """Basis functions at an offset in units of the radius; returns the cut-off."""
-        square = x * x + y * y + z * z
-        if square >= 1.0:
-            basis[:] = 0.0
-            return 0.0 * square
-        length = math.sqrt(square)
-        cutoff = 1.0 - length * square * (10.0 - 15.0 * length + 6.0 * square)
-        angular = basis[:harmonics]
-        _harmonics(x, y, z, square, recursion, max_harmonic, angular)
-        for b in range(radial - 1, -1, -1):
-            g = cutoff * scale[b] * _power(square, b) * _power(1.0 - square, radial - 1 - b)
-            for h in range(harmonics):
-                basis[b * harmonics + h] = g * angular[h]
-        return cutoff
-
-    @numba.njit(**COMPILED)
-    def pulled(x, y, z, by_basis, by_cutoff, scratch):
-        """The derivative by the offset, given those by the basis functions and the cut-off."""
-        square = x * x + y * y + z * z
-        if square >= 1.0:
-            return 0.0 * x, 0.0 * x, 0.0 * x
-        angular, by_angular = scratch[0], scratch[1]
-        by_angular[:] = 0.0
-        length, rest = math.sqrt(square), 1.0 - square
-        cutoff = 1.0 - length * square * (10.0 - 15.0 * length + 6.0 * square)
-        # d cutoff / d offset is this times the offset: d cutoff / d length = -30 l² (1 - l)².
-        cutoff_slope = -30.0 * length * (1.0 - length) ** 2
-        _harmonics(x, y, z, square, recursion, max_harmonic, angular)
-        along = by_cutoff * cutoff_slope
-        for b in range(radial):
-            up, down = _power(square, b), _power(rest, radial - 1 - b)
-            g = scale[b] * up * down
-            slope = 0.0
-            if b > 0:
-                slope += b * _power(square, b - 1) * down
-            if b < radial - 1:
-                slope -= (radial - 1 - b) * up * _power(rest, radial - 2 - b)
-            dot = 0.0
-            for h in range(harmonics):
-                pull = by_basis[b * harmonics + h]
-                dot += pull * angular[h]
-                by_angular[h] += pull * g * cutoff
-            # g is a function of the square of the length: d g / d offset = 2 g' offset.
-            along += dot * (2.0 * scale[b] * slope * cutoff + g * cutoff_slope)
-        dx, dy, dz = along * x, along * y, along * z
-        for k in range(len(ladder)):
-            pull = by_angular[ladder[k, 0]] * angular[ladder[k, 1]]
-            dx += pull * steps[k, 0]
-            dy += pull * steps[k, 1]
-            dz += pull * steps[k, 2]
-        return dx, dy, dz
-
-    @numba.njit(**COMPILED)
     def outer(positions, points, target, source, reach, features, sums, weights):
         basis = np.empty(basis_size, features.dtype)
         for e in range(len(target)):
             i, j = target[e], source[e]
-            weights[i] += functions(
+            weights[i] += _functions(
                 (positions[i, 0] - points[j, 0]) / reach,
                 (positions[i, 1] - points[j, 1]) / reach,
                 (positions[i, 2] - points[j, 2]) / reach,
+                scale,
+                recursion,
                 basis,
             )
             for b in range(basis_size):
@@ -136,7 +84,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             x = (positions[i, 0] - points[j, 0]) / reach
             y = (positions[i, 1] - points[j, 1]) / reach
             z = (positions[i, 2] - points[j, 2]) / reach
-            functions(x, y, z, basis)
+            _functions(x, y, z, scale, recursion, basis)
             for b in range(basis_size):
                 value = basis[b]
                 for c in range(width):
@@ -147,7 +95,9 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                     for c in range(1, width):
                         total += by_sums[i, b, c] * features[j, c]
                     by_basis[b] = total
-                dx, dy, dz = pulled(x, y, z, by_basis, by_weights[i], scratch)
+                dx, dy, dz = _pulled(
+                    x, y, z, scale, recursion, ladder, steps, by_basis, by_weights[i], scratch
+                )
                 by_positions[i, 0] += dx / reach
                 by_positions[i, 1] += dy / reach
                 by_positions[i, 2] += dz / reach
@@ -157,10 +107,12 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
         basis = np.empty(basis_size, matrices.dtype)
         for e in range(len(target)):
             i, j = target[e], source[e]
-            weights[i] += functions(
+            weights[i] += _functions(
                 (positions[i, 0] - points[j, 0]) / reach,
                 (positions[i, 1] - points[j, 1]) / reach,
                 (positions[i, 2] - points[j, 2]) / reach,
+                scale,
+                recursion,
                 basis,
             )
             for h in range(harmonics):
@@ -183,7 +135,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             x = (positions[i, 0] - points[j, 0]) / reach
             y = (positions[i, 1] - points[j, 1]) / reach
             z = (positions[i, 2] - points[j, 2]) / reach
-            functions(x, y, z, basis)
+            _functions(x, y, z, scale, recursion, basis)
             for b in range(basis_size):
                 value = basis[b]
                 for d in range(width):
@@ -194,7 +146,9 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                     for d in range(1, width):
                         total += matrices[j, b, d] * by_sums[i, d]
                     by_basis[b] = total
-                dx, dy, dz = pulled(x, y, z, by_basis, by_weights[i], scratch)
+                dx, dy, dz = _pulled(
+                    x, y, z, scale, recursion, ladder, steps, by_basis, by_weights[i], scratch
+                )
                 by_positions[i, 0] += dx / reach
                 by_positions[i, 1] += dy / reach
                 by_positions[i, 2] += dz / reach
@@ -204,8 +158,71 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
 
 @numba.njit(**COMPILED)
 @no_type_check
-def _harmonics(x, y, z, square, recursion, max_degree, out):
+def _functions(x, y, z, scale, recursion, basis):
+    """Basis functions at an offset in units of the radius; returns the cut-off."""
+    square = x * x + y * y + z * z
+    if square >= 1.0:
+        basis[:] = 0.0
+        return 0.0 * square
+    length = math.sqrt(square)
+    cutoff = 1.0 - length * square * (10.0 - 15.0 * length + 6.0 * square)
+    radial = len(scale)
+    harmonics = len(basis) // radial
+    angular = basis[:harmonics]
+    _harmonics(x, y, z, square, recursion, angular)
+    for b in range(radial - 1, -1, -1):
+        g = cutoff * scale[b] * _power(square, b) * _power(1.0 - square, radial - 1 - b)
+        for h in range(harmonics):
+            basis[b * harmonics + h] = g * angular[h]
+    return cutoff
+
+
+@numba.njit(**COMPILED)
+@no_type_check
+def _pulled(x, y, z, scale, recursion, ladder, steps, by_basis, by_cutoff, scratch):
+    """The derivative by the offset, given those by the basis functions and the cut-off."""
+    square = x * x + y * y + z * z
+    if square >= 1.0:
+        return 0.0 * x, 0.0 * x, 0.0 * x
+    radial = len(scale)
+    harmonics = len(by_basis) // radial
+    angular, by_angular = scratch[0], scratch[1]
+    by_angular[:] = 0.0
+    length, rest = math.sqrt(square), 1.0 - square
+    cutoff = 1.0 - length * square * (10.0 - 15.0 * length + 6.0 * square)
+    # d cutoff / d offset is this times the offset: d cutoff / d length = -30 l² (1 - l)².
+    cutoff_slope = -30.0 * length * (1.0 - length) ** 2
+    _harmonics(x, y, z, square, recursion, angular)
+    along = by_cutoff * cutoff_slope
+    for b in range(radial):
+        up, down = _power(square, b), _power(rest, radial - 1 - b)
+        g = scale[b] * up * down
+        slope = 0.0
+        if b > 0:
+            slope += b * _power(square, b - 1) * down
+        if b < radial - 1:
+            slope -= (radial - 1 - b) * up * _power(rest, radial - 2 - b)
+        dot = 0.0
+        for h in range(harmonics):
+            pull = by_basis[b * harmonics + h]
+            dot += pull * angular[h]
+            by_angular[h] += pull * g * cutoff
+        # g is a function of the square of the length: d g / d offset = 2 g' offset.
+        along += dot * (2.0 * scale[b] * slope * cutoff + g * cutoff_slope)
+    dx, dy, dz = along * x, along * y, along * z
+    for k in range(len(ladder)):
+        pull = by_angular[ladder[k, 0]] * angular[ladder[k, 1]]
+        dx += pull * steps[k, 0]
+        dy += pull * steps[k, 1]
+        dz += pull * steps[k, 2]
+    return dx, dy, dz
+
+
+@numba.njit(**COMPILED)
+@no_type_check
+def _harmonics(x, y, z, square, recursion, out):
     """Solid harmonics up to a degree, as `geometry.solid_harmonics` has them."""
+    max_degree = len(recursion) - 1
     cosine, sine = 1.0 + 0.0 * x, 0.0 * x
     for order in range(max_degree + 1):
         if order > 0:

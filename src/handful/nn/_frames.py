@@ -34,7 +34,7 @@ class EdgeGeometry:
     direction: Float[Tensor, "edges 3"]
     targets: int
     _alignments: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
-    _wigner: list[Tensor] = field(default_factory=list, repr=False)
+    _turns: dict[int, Tensor] = field(default_factory=dict, repr=False)
     _radial_basis: dict[int, Tensor] = field(default_factory=dict, repr=False)
     _parts: list[EdgeGeometry] = field(default_factory=list, repr=False)
 
@@ -86,12 +86,15 @@ class EdgeGeometry:
             self._radial_basis[count] = bernstein_basis(self.length, count)
         return self._radial_basis[count]
 
-    def wigner(self, max_degree: int) -> list[Float[Tensor, "edges orders orders"]]:
-        """Matrices that take features of each degree from 0 to the edge's frame; kept."""
-        if len(self._wigner) <= max_degree:
+    def turns(self, max_degree: int) -> Float[Tensor, "edges entries"]:
+        """Entries of the Wigner matrices that take features to the edges' frames, by degree.
+
+        They are computed once for a degree and kept; those of lower degrees come first.
+        """
+        if max_degree not in self._turns:
             blocks = wigner_d_blocks(frame_rotation(self.direction), max_degree)
-            self._wigner[:] = [block.contiguous() for block in blocks]
-        return self._wigner[: max_degree + 1]
+            self._turns[max_degree] = torch.cat([block.flatten(1) for block in blocks], dim=1)
+        return self._turns[max_degree]
 
     def alignment(self, max_degree: int, max_order: int) -> Float[Tensor, "edges rows components"]:
         """Takes features by degree to the edge's frame, rows by order (see `_layout`).

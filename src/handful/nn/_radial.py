@@ -52,11 +52,6 @@ class RadialNetwork(nn.Module):
         self._inner = nn.Linear(basis, hidden)
         self._outer = nn.Linear(hidden, outputs)
 
-    @property
-    def layers(self) -> tuple[nn.Linear, nn.Linear]:
-        """The two layers of the MLP."""
-        return self._inner, self._outer
-
     def forward(self, length: Float[Tensor, "edges"]) -> Float[Tensor, "edges outputs"]:
         """Weights of each edge."""
         return self._outer(

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from handful.errors import OptionError
-from handful.nn._attention import AttentionShape, attention_sums
 from handful.nn._convolution import EdgeConvolution
+from handful.nn._depthwise import DepthwiseConvolution
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
 from handful.nn._pointwise import EquivariantLinear, EquivariantNorm, Gate
@@ -57,18 +57,21 @@ class TransformerLayer(nn.Module):
             raise OptionError(f"{channels} channels cannot be shared out to {heads} heads.")
         self.degree, self._in_degree = degree, in_degree
         self._heads, self._key_channels, self._channels = heads, key_channels, channels
-        self._shape = AttentionShape(in_degree, degree, channels, heads, key_channels, LOGIT_LIMIT)
         self._norm = EquivariantNorm(in_degree, channels)
         self._queries = nn.Linear(channels, heads * key_channels)
-        self._convolution = EdgeConvolution(
-            in_degree, degree, channels, channels, scalars=heads * key_channels
-        )
+        self._convolution = self._make_convolution()
         self._output = EquivariantLinear(degree, channels, channels)
         self._self_interaction = EquivariantLinear(in_degree, channels, channels)
         self._inner_norm = EquivariantNorm(degree, channels)
         self._inner = EquivariantLinear(degree, channels, 2 * channels)
         self._gate = Gate(degree, 2 * channels)
         self._outer = EquivariantLinear(degree, 2 * channels, channels)
+
+    def _make_convolution(self) -> nn.Module:
+        keys = self._heads * self._key_channels
+        return EdgeConvolution(
+            self._in_degree, self.degree, self._channels, self._channels, scalars=keys
+        )
 
     def forward(
         self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
@@ -85,11 +88,6 @@ class TransformerLayer(nn.Module):
         self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
     ) -> Float[Tensor, "points components channels"]:
         queries = self._queries(features[:, 0])
-        if _compiled(features, edges):
-            sums, totals = attention_sums(
-                self._shape, edges, features, queries, self._convolution.attention_weights()
-            )
-            return sums / self._by_channel(1.0 + totals)
         parts = edges.parts(EDGES_AT_ONCE)
         sent = ((part, *self._messages(features, part)) for part in parts)
         weighed = (
@@ -152,9 +150,37 @@ class TransformerLayer(nn.Module):
         return by_head.repeat_interleave(share, dim=1)[:, None, :]
 
 
-def _compiled(features: Tensor, edges: EdgeGeometry) -> bool:
-    """Whether compiled loops serve; they know no derivatives by positions, and no GPU."""
-    return features.device.type == "cpu" and not edges.differentiable
+class DepthwiseTransformerLayer(TransformerLayer):
+    """A `TransformerLayer` whose messages have channels that do not mix on the way.
+
+    Channels are mixed at the points before, and by the layer's output after. Sums over edges are
+    compiled, but for edges with derivatives by positions, and off the CPU.
+
+    Args:
+        in_degree: Highest degree of the input.
+        degree: Highest degree of the output.
+        channels: Channels of input, output and keys.
+        heads: Heads of the attention; they share out the channels.
+    """
+
+    def __init__(self, in_degree: int, degree: int, channels: int, heads: int = 4) -> None:
+        super().__init__(in_degree, degree, channels, heads, channels // heads)
+        self._input = EquivariantLinear(in_degree, channels, channels, bias=False)
+
+    def _make_convolution(self) -> nn.Module:
+        return DepthwiseConvolution(self._in_degree, self.degree, self._channels)
+
+    def _attend(
+        self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
+    ) -> Float[Tensor, "points components channels"]:
+        queries, mixed = self._queries(features[:, 0]), self._input(features)
+        on_cpu = features.device.type == "cpu"
+        if self._convolution.compiled and on_cpu and not edges.differentiable:
+            sums, totals = self._convolution.sums(mixed, queries, edges, self._heads, LOGIT_LIMIT)
+            return sums / self._by_channel(1.0 + totals)
+        messages, keys = self._convolution(mixed, edges)
+        weighed = [(edges, messages, self._strength(queries, keys, edges))]
+        return self._weighted_mean(weighed, edges.targets, component_count(self.degree))
 
 
 def _padded(
