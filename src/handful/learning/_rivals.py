@@ -85,6 +85,7 @@ class Rivals:
             rotations=rotations,
             starts=self.starts,
             refine_steps=self.refine_steps,
+            newton=False,  # where a minimum is to a millimetre does not matter here
             mask=near_points(scene.points, reach),
         )
         try:

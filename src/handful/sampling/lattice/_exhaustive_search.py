@@ -61,6 +61,7 @@ class ExhaustiveSearch(Sampler):
             narrow minimum lies between the poses of the lattice and looks shallow there: among few
             starts it is missing, and a broad but shallower one is answered.
         refine_steps: Most steps of refinement; see `refine`.
+        newton: Whether Newton's method ends the refinement.
         mask: Which positions of query points to look at, for example `near_points` of the scene;
             all by default. The search is much faster when the mask leaves few positions.
         time_budget: Seconds for the anytime mode; None for one lattice.
@@ -72,6 +73,7 @@ class ExhaustiveSearch(Sampler):
     rotations: int = 512
     starts: int = 256
     refine_steps: int = 8
+    newton: bool = True
     mask: PositionMask | None = None
     time_budget: float | None = None
     allowed: PoseMask | None = None
@@ -169,6 +171,7 @@ class ExhaustiveSearch(Sampler):
             angle=0.5 * self.resolution,
             distance=0.5 * self.spacing,
             count=count,
+            newton=self.newton,
             deadline=deadline,
         )
 

@@ -32,6 +32,7 @@ def refine(
     angle: float,
     distance: float,
     count: int | None = None,
+    newton: bool = True,
     tolerance: float = 1e-5,
     deadline: float = math.inf,
 ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
@@ -49,6 +50,7 @@ def refine(
         angle: Unit of rotations, radians.
         distance: Unit of positions, metres.
         count: How many distinct poses are wanted; None to refine all poses to the end.
+        newton: Whether Newton's method ends the work. Without it poses are near minima only.
         tolerance: A pose has converged when the next step promises less than this. Where `count`
             poses are wanted, poses worse than the best one converge sooner.
         deadline: Value of `time.perf_counter()` after which to stop.
@@ -64,10 +66,12 @@ def refine(
         fewest=fewest,
         enough=0.0 if count is None else _ENOUGH,
         # Newton's method takes over from here, unless more are wanted.
-        until=few if fewest == few else 0,
+        until=few if newton and fewest == few else 0,
         tolerance=tolerance,
         deadline=deadline,
     )
+    if not newton:
+        return reorthonormalised(poses), energies
     best = alive[energies[alive].argsort(stable=True)[:few]]
     poses[best], energies[best] = polish(
         target,
