@@ -3,8 +3,14 @@
 Array operations take a pass over memory for each of gathering, turning, mixing, weighing and
 summing the features of edges, and the passes take longer than the arithmetic. Here one loop does
 all of it for an edge while its numbers are in the nearest cache. The way back computes them again.
-Kernels are compiled at their first use and kept on disk (numba); the number of channels is a
-constant to the compiler, which keeps a row of channels in vector registers.
+Kernels are compiled at their first use and kept on disk (numba).
+
+Rows of an edge's frame lie one after the other, each with all channels, in the order of degree and
+order: 0, then -1, 0, 1, then -2, -1, 0, 1, 2. In names of rows, z stands for order 0, p and n for 1
+and -1, pp and nn for 2 and -2, and the digit is the degree. Loops over channels hold no other loop
+and write to one array, so that the compiler makes vector operations of them. For the same reason
+their length is a constant where they are put in (`inline`), and numbers that all channels share are
+taken out of their array before.
 """
 
 from __future__ import annotations
@@ -25,8 +31,8 @@ COMPILED: dict[str, Any] = {
 }
 """How kernels are compiled. Sums may be reordered; infinities and NaN are kept as they are.
 
-A kernel that is made by a function may use the kernels of its module, but none of that function:
-numba would compile it anew in every process.
+A kernel that is made by a function may use functions of its module, but none that are made by that
+function: numba would then compile it anew in every process.
 """
 
 
@@ -52,125 +58,32 @@ class DepthwiseKernels(NamedTuple):
 @lru_cache(maxsize=16)
 @no_type_check
 def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
-    """Kernels whose loops over channels and radial functions have a known length.
-
-    Rows of an edge's frame are named by their order, z for 0, p and n for 1 and -1, pp and nn for
-    2 and -2, and by their degree. Loops over channels have no loop inside and write to one array:
-    the compiler then makes vector operations of each line.
-    """
+    """Kernels whose loops over channels and radial functions have a known length."""
     size = 22 * channels
-    o1, o2, o3, o4, o5, o6, o7, o8, o9, o10, o11 = (row * channels for row in range(1, 12))
-    o12, o13, o14, o15, o16, o17, o18, o19, o20, o21 = (row * channels for row in range(12, 22))
 
     @numba.njit(**COMPILED)
     def there(
         features, queries, source, target, cutoff, basis, weights, turns, heads, limit, sums, totals
     ):
-        w, rows = np.empty(22 * channels, features.dtype), np.empty(9 * channels, features.dtype)
-        dots = np.empty(channels, features.dtype)
+        w, rows = np.empty(size, features.dtype), np.empty(9 * channels, features.dtype)
+        keys, strength = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
         share = channels // heads
         for e in range(len(source)):
-            i, j = target[e], source[e]
-            u = turns[e]
-            t1, t2, t3, t4, t5, t6, t7, t8, t9 = (
-                u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9])  # fmt: skip
-            t10, t11, t12, t13, t14 = u[10], u[11], u[12], u[13], u[14]
-            t15, t16, t17, t18, t19 = u[15], u[16], u[17], u[18], u[19]
-            t20, t21, t22, t23, t24 = u[20], u[21], u[22], u[23], u[24]
-            t25, t26, t27, t28, t29 = u[25], u[26], u[27], u[28], u[29]
-            t30, t31, t32, t33, t34 = u[30], u[31], u[32], u[33], u[34]
-            g = to_fixed_tuple(basis[e], functions)
-            for k in range(size):
-                total = g[0] * weights[0, k]
-                for b in range(1, functions):
-                    total += g[b] * weights[b, k]
-                w[k] = total
-            f = features[j]
-            for c in range(channels):
-                f0, f1, f2, f3 = f[c], f[o1 + c], f[o2 + c], f[o3 + c]
-                f4, f5, f6, f7, f8 = (
-                    f[o4 + c],
-                    f[o5 + c],
-                    f[o6 + c],
-                    f[o7 + c],
-                    f[o8 + c],
-                )
-                rows[c] = f0
-                rows[o1 + c] = t1 * f1 + t2 * f2 + t3 * f3
-                rows[o2 + c] = t4 * f1 + t5 * f2 + t6 * f3
-                rows[o3 + c] = t7 * f1 + t8 * f2 + t9 * f3
-                rows[o4 + c] = t10 * f4 + t11 * f5 + t12 * f6 + t13 * f7 + t14 * f8
-                rows[o5 + c] = t15 * f4 + t16 * f5 + t17 * f6 + t18 * f7 + t19 * f8
-                rows[o6 + c] = t20 * f4 + t21 * f5 + t22 * f6 + t23 * f7 + t24 * f8
-                rows[o7 + c] = t25 * f4 + t26 * f5 + t27 * f6 + t28 * f7 + t29 * f8
-                rows[o8 + c] = t30 * f4 + t31 * f5 + t32 * f6 + t33 * f7 + t34 * f8
-            for c in range(channels):
-                key = w[o19 + c] * rows[c] + w[o20 + c] * rows[o2 + c] + w[o21 + c] * rows[o6 + c]
-                dots[c] = queries[i, c] * key
+            i = target[e]
+            _weights_of_edge(to_fixed_tuple(basis[e], functions), weights, functions, size, w)
+            _turn_in(turns[e], features[source[e]], channels, rows)
+            _keys(w, rows, channels, keys)
             for h in range(heads):
-                product = dots[h * share]
+                product = queries[i, h * share] * keys[h * share]
                 for c in range(h * share + 1, (h + 1) * share):
-                    product += dots[c]
+                    product += queries[i, c] * keys[c]
                 bent = math.tanh(product / (limit * math.sqrt(share)))
-                strength = cutoff[e] * math.exp(limit * bent)
-                totals[i, h] += strength
+                value = cutoff[e] * math.exp(limit * bent)
+                totals[i, h] += value
                 for c in range(h * share, (h + 1) * share):
-                    dots[c] = strength
-            for c in range(channels):
-                z0, n1, z1, p1 = (
-                    rows[c],
-                    rows[o1 + c],
-                    rows[o2 + c],
-                    rows[o3 + c],
-                )
-                nn, n2, z2, p2, pp = (
-                    rows[o4 + c],
-                    rows[o5 + c],
-                    rows[o6 + c],
-                    rows[o7 + c],
-                    rows[o8 + c],
-                )
-                s = dots[c]
-                rows[c] = s * (w[c] * z0 + w[o1 + c] * z1 + w[o2 + c] * z2)
-                rows[o2 + c] = s * (w[o3 + c] * z0 + w[o4 + c] * z1 + w[o5 + c] * z2)
-                rows[o6 + c] = s * (w[o6 + c] * z0 + w[o7 + c] * z1 + w[o8 + c] * z2)
-                rows[o3 + c] = s * (
-                    w[o9 + c] * p1 - w[o10 + c] * n1 + w[o11 + c] * p2 - w[o12 + c] * n2
-                )
-                rows[o1 + c] = s * (
-                    w[o9 + c] * n1 + w[o10 + c] * p1 + w[o11 + c] * n2 + w[o12 + c] * p2
-                )
-                rows[o7 + c] = s * (
-                    w[o13 + c] * p1 - w[o14 + c] * n1 + w[o15 + c] * p2 - w[o16 + c] * n2
-                )
-                rows[o5 + c] = s * (
-                    w[o13 + c] * n1 + w[o14 + c] * p1 + w[o15 + c] * n2 + w[o16 + c] * p2
-                )
-                rows[o8 + c] = s * (w[o17 + c] * pp - w[o18 + c] * nn)
-                rows[o4 + c] = s * (w[o17 + c] * nn + w[o18 + c] * pp)
-            out = sums[i]
-            for c in range(channels):
-                n1, z1, p1, nn = (
-                    rows[o1 + c],
-                    rows[o2 + c],
-                    rows[o3 + c],
-                    rows[o4 + c],
-                )
-                n2, z2, p2, pp = (
-                    rows[o5 + c],
-                    rows[o6 + c],
-                    rows[o7 + c],
-                    rows[o8 + c],
-                )
-                out[c] += rows[c]
-                out[o1 + c] += t1 * n1 + t4 * z1 + t7 * p1
-                out[o2 + c] += t2 * n1 + t5 * z1 + t8 * p1
-                out[o3 + c] += t3 * n1 + t6 * z1 + t9 * p1
-                out[o4 + c] += t10 * nn + t15 * n2 + t20 * z2 + t25 * p2 + t30 * pp
-                out[o5 + c] += t11 * nn + t16 * n2 + t21 * z2 + t26 * p2 + t31 * pp
-                out[o6 + c] += t12 * nn + t17 * n2 + t22 * z2 + t27 * p2 + t32 * pp
-                out[o7 + c] += t13 * nn + t18 * n2 + t23 * z2 + t28 * p2 + t33 * pp
-                out[o8 + c] += t14 * nn + t19 * n2 + t24 * z2 + t29 * p2 + t34 * pp
+                    strength[c] = value
+            _mix(w, strength, channels, rows)
+            _turn_out(turns[e], rows, channels, sums[i])
 
     @numba.njit(**COMPILED)
     def back(
@@ -178,101 +91,23 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
         by_sums, by_totals, by_features, by_queries, by_weights,
     ):  # fmt: skip
         w, by_w = np.empty(size, features.dtype), np.empty(size, features.dtype)
-        rows = np.empty(9 * channels, features.dtype)
-        slopes = np.empty(9 * channels, features.dtype)
+        rows, mixed = np.empty(9 * channels, features.dtype), np.empty(9 * channels, features.dtype)
+        slopes, ones = np.empty(9 * channels, features.dtype), np.ones(channels, features.dtype)
         keys, dots = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
-        pulls = np.empty(channels, features.dtype)
+        strength, pulls = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
         share = channels // heads
         for e in range(len(source)):
-            i, j = target[e], source[e]
-            u = turns[e]
-            t1, t2, t3, t4, t5, t6, t7, t8, t9 = (
-                u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9])  # fmt: skip
-            t10, t11, t12, t13, t14 = u[10], u[11], u[12], u[13], u[14]
-            t15, t16, t17, t18, t19 = u[15], u[16], u[17], u[18], u[19]
-            t20, t21, t22, t23, t24 = u[20], u[21], u[22], u[23], u[24]
-            t25, t26, t27, t28, t29 = u[25], u[26], u[27], u[28], u[29]
-            t30, t31, t32, t33, t34 = u[30], u[31], u[32], u[33], u[34]
-            g = to_fixed_tuple(basis[e], functions)
-            for k in range(size):
-                total = g[0] * weights[0, k]
-                for b in range(1, functions):
-                    total += g[b] * weights[b, k]
-                w[k] = total
-            f, d = features[j], by_sums[i]
-            for c in range(channels):
-                f0, f1, f2, f3 = f[c], f[o1 + c], f[o2 + c], f[o3 + c]
-                f4, f5, f6, f7, f8 = (
-                    f[o4 + c],
-                    f[o5 + c],
-                    f[o6 + c],
-                    f[o7 + c],
-                    f[o8 + c],
-                )
-                rows[c] = f0
-                rows[o1 + c] = t1 * f1 + t2 * f2 + t3 * f3
-                rows[o2 + c] = t4 * f1 + t5 * f2 + t6 * f3
-                rows[o3 + c] = t7 * f1 + t8 * f2 + t9 * f3
-                rows[o4 + c] = t10 * f4 + t11 * f5 + t12 * f6 + t13 * f7 + t14 * f8
-                rows[o5 + c] = t15 * f4 + t16 * f5 + t17 * f6 + t18 * f7 + t19 * f8
-                rows[o6 + c] = t20 * f4 + t21 * f5 + t22 * f6 + t23 * f7 + t24 * f8
-                rows[o7 + c] = t25 * f4 + t26 * f5 + t27 * f6 + t28 * f7 + t29 * f8
-                rows[o8 + c] = t30 * f4 + t31 * f5 + t32 * f6 + t33 * f7 + t34 * f8
-            for c in range(channels):
-                d1, d2, d3, d4 = (
-                    d[o1 + c],
-                    d[o2 + c],
-                    d[o3 + c],
-                    d[o4 + c],
-                )
-                d5, d6, d7, d8 = (
-                    d[o5 + c],
-                    d[o6 + c],
-                    d[o7 + c],
-                    d[o8 + c],
-                )
-                slopes[c] = d[c]
-                slopes[o1 + c] = t1 * d1 + t2 * d2 + t3 * d3
-                slopes[o2 + c] = t4 * d1 + t5 * d2 + t6 * d3
-                slopes[o3 + c] = t7 * d1 + t8 * d2 + t9 * d3
-                slopes[o4 + c] = t10 * d4 + t11 * d5 + t12 * d6 + t13 * d7 + t14 * d8
-                slopes[o5 + c] = t15 * d4 + t16 * d5 + t17 * d6 + t18 * d7 + t19 * d8
-                slopes[o6 + c] = t20 * d4 + t21 * d5 + t22 * d6 + t23 * d7 + t24 * d8
-                slopes[o7 + c] = t25 * d4 + t26 * d5 + t27 * d6 + t28 * d7 + t29 * d8
-                slopes[o8 + c] = t30 * d4 + t31 * d5 + t32 * d6 + t33 * d7 + t34 * d8
-            for c in range(channels):
-                z0, n1, z1, p1 = (
-                    rows[c],
-                    rows[o1 + c],
-                    rows[o2 + c],
-                    rows[o3 + c],
-                )
-                nn, n2, z2, p2, pp = (
-                    rows[o4 + c],
-                    rows[o5 + c],
-                    rows[o6 + c],
-                    rows[o7 + c],
-                    rows[o8 + c],
-                )
-                keys[c] = w[o19 + c] * z0 + w[o20 + c] * z1 + w[o21 + c] * z2
-                total = slopes[c] * (w[c] * z0 + w[o1 + c] * z1 + w[o2 + c] * z2)
-                total += slopes[o2 + c] * (w[o3 + c] * z0 + w[o4 + c] * z1 + w[o5 + c] * z2)
-                total += slopes[o6 + c] * (w[o6 + c] * z0 + w[o7 + c] * z1 + w[o8 + c] * z2)
-                total += slopes[o3 + c] * (
-                    w[o9 + c] * p1 - w[o10 + c] * n1 + w[o11 + c] * p2 - w[o12 + c] * n2
-                )
-                total += slopes[o1 + c] * (
-                    w[o9 + c] * n1 + w[o10 + c] * p1 + w[o11 + c] * n2 + w[o12 + c] * p2
-                )
-                total += slopes[o7 + c] * (
-                    w[o13 + c] * p1 - w[o14 + c] * n1 + w[o15 + c] * p2 - w[o16 + c] * n2
-                )
-                total += slopes[o5 + c] * (
-                    w[o13 + c] * n1 + w[o14 + c] * p1 + w[o15 + c] * n2 + w[o16 + c] * p2
-                )
-                total += slopes[o8 + c] * (w[o17 + c] * pp - w[o18 + c] * nn)
-                total += slopes[o4 + c] * (w[o17 + c] * nn + w[o18 + c] * pp)
-                dots[c] = total
+            i, j, g = target[e], source[e], to_fixed_tuple(basis[e], functions)
+            _weights_of_edge(g, weights, functions, size, w)
+            _turn_in(turns[e], features[j], channels, rows)
+            _keys(w, rows, channels, keys)
+            mixed[:] = rows
+            _mix(w, ones, channels, mixed)
+            _turn_in(turns[e], by_sums[i], channels, slopes)
+            dots[:] = 0.0
+            for row in range(9):
+                for c in range(channels):
+                    dots[c] += slopes[row * channels + c] * mixed[row * channels + c]
             for h in range(heads):
                 product = queries[i, h * share] * keys[h * share]
                 by_strength = by_totals[i, h] + dots[h * share]
@@ -280,147 +115,173 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
                     product += queries[i, c] * keys[c]
                     by_strength += dots[c]
                 bent = math.tanh(product / (limit * math.sqrt(share)))
-                strength = cutoff[e] * math.exp(limit * bent)
-                pull = by_strength * strength * (1.0 - bent * bent) / math.sqrt(share)
+                value = cutoff[e] * math.exp(limit * bent)
+                pull = by_strength * value * (1.0 - bent * bent) / math.sqrt(share)
                 for c in range(h * share, (h + 1) * share):
-                    dots[c], pulls[c] = strength, pull
+                    strength[c], pulls[c] = value, pull
             for c in range(channels):
                 by_queries[i, c] += pulls[c] * keys[c]
             for c in range(channels):
                 pulls[c] *= queries[i, c]
-            for c in range(channels):
-                z0, n1, z1, p1 = (
-                    rows[c],
-                    rows[o1 + c],
-                    rows[o2 + c],
-                    rows[o3 + c],
-                )
-                nn, n2, z2, p2, pp = (
-                    rows[o4 + c],
-                    rows[o5 + c],
-                    rows[o6 + c],
-                    rows[o7 + c],
-                    rows[o8 + c],
-                )
-                s, pull = dots[c], pulls[c]
-                dz0, dn1, dz1 = (
-                    s * slopes[c],
-                    s * slopes[o1 + c],
-                    s * slopes[o2 + c],
-                )
-                dp1, dnn, dn2 = (
-                    s * slopes[o3 + c],
-                    s * slopes[o4 + c],
-                    s * slopes[o5 + c],
-                )
-                dz2, dp2, dpp = (
-                    s * slopes[o6 + c],
-                    s * slopes[o7 + c],
-                    s * slopes[o8 + c],
-                )
-                by_w[c], by_w[o1 + c], by_w[o2 + c] = (
-                    dz0 * z0,
-                    dz0 * z1,
-                    dz0 * z2,
-                )
-                by_w[o3 + c], by_w[o4 + c], by_w[o5 + c] = (
-                    dz1 * z0,
-                    dz1 * z1,
-                    dz1 * z2,
-                )
-                by_w[o6 + c], by_w[o7 + c], by_w[o8 + c] = (
-                    dz2 * z0,
-                    dz2 * z1,
-                    dz2 * z2,
-                )
-                by_w[o9 + c], by_w[o10 + c] = (
-                    dp1 * p1 + dn1 * n1,
-                    dn1 * p1 - dp1 * n1,
-                )
-                by_w[o11 + c], by_w[o12 + c] = (
-                    dp1 * p2 + dn1 * n2,
-                    dn1 * p2 - dp1 * n2,
-                )
-                by_w[o13 + c], by_w[o14 + c] = (
-                    dp2 * p1 + dn2 * n1,
-                    dn2 * p1 - dp2 * n1,
-                )
-                by_w[o15 + c], by_w[o16 + c] = (
-                    dp2 * p2 + dn2 * n2,
-                    dn2 * p2 - dp2 * n2,
-                )
-                by_w[o17 + c], by_w[o18 + c] = (
-                    dpp * pp + dnn * nn,
-                    dnn * pp - dpp * nn,
-                )
-                by_w[o19 + c], by_w[o20 + c], by_w[o21 + c] = (
-                    pull * z0,
-                    pull * z1,
-                    pull * z2,
-                )
-            for c in range(channels):
-                s, pull = dots[c], pulls[c]
-                dz0, dn1, dz1 = (
-                    s * slopes[c],
-                    s * slopes[o1 + c],
-                    s * slopes[o2 + c],
-                )
-                dp1, dnn, dn2 = (
-                    s * slopes[o3 + c],
-                    s * slopes[o4 + c],
-                    s * slopes[o5 + c],
-                )
-                dz2, dp2, dpp = (
-                    s * slopes[o6 + c],
-                    s * slopes[o7 + c],
-                    s * slopes[o8 + c],
-                )
-                rows[c] = w[c] * dz0 + w[o3 + c] * dz1 + w[o6 + c] * dz2 + w[o19 + c] * pull
-                rows[o2 + c] = (
-                    w[o1 + c] * dz0 + w[o4 + c] * dz1 + w[o7 + c] * dz2 + w[o20 + c] * pull
-                )
-                rows[o6 + c] = (
-                    w[o2 + c] * dz0 + w[o5 + c] * dz1 + w[o8 + c] * dz2 + w[o21 + c] * pull
-                )
-                rows[o3 + c] = (
-                    w[o9 + c] * dp1 + w[o10 + c] * dn1 + w[o13 + c] * dp2 + w[o14 + c] * dn2
-                )
-                rows[o1 + c] = (
-                    w[o9 + c] * dn1 - w[o10 + c] * dp1 + w[o13 + c] * dn2 - w[o14 + c] * dp2
-                )
-                rows[o7 + c] = (
-                    w[o11 + c] * dp1 + w[o12 + c] * dn1 + w[o15 + c] * dp2 + w[o16 + c] * dn2
-                )
-                rows[o5 + c] = (
-                    w[o11 + c] * dn1 - w[o12 + c] * dp1 + w[o15 + c] * dn2 - w[o16 + c] * dp2
-                )
-                rows[o8 + c] = w[o17 + c] * dpp + w[o18 + c] * dnn
-                rows[o4 + c] = w[o17 + c] * dnn - w[o18 + c] * dpp
-            out = by_features[j]
-            for c in range(channels):
-                n1, z1, p1, nn = (
-                    rows[o1 + c],
-                    rows[o2 + c],
-                    rows[o3 + c],
-                    rows[o4 + c],
-                )
-                n2, z2, p2, pp = (
-                    rows[o5 + c],
-                    rows[o6 + c],
-                    rows[o7 + c],
-                    rows[o8 + c],
-                )
-                out[c] += rows[c]
-                out[o1 + c] += t1 * n1 + t4 * z1 + t7 * p1
-                out[o2 + c] += t2 * n1 + t5 * z1 + t8 * p1
-                out[o3 + c] += t3 * n1 + t6 * z1 + t9 * p1
-                out[o4 + c] += t10 * nn + t15 * n2 + t20 * z2 + t25 * p2 + t30 * pp
-                out[o5 + c] += t11 * nn + t16 * n2 + t21 * z2 + t26 * p2 + t31 * pp
-                out[o6 + c] += t12 * nn + t17 * n2 + t22 * z2 + t27 * p2 + t32 * pp
-                out[o7 + c] += t13 * nn + t18 * n2 + t23 * z2 + t28 * p2 + t33 * pp
-                out[o8 + c] += t14 * nn + t19 * n2 + t24 * z2 + t29 * p2 + t34 * pp
+            for row in range(9):
+                for c in range(channels):
+                    slopes[row * channels + c] *= strength[c]
+            _by_weights_of_edge(rows, slopes, pulls, channels, by_w)
+            _mix_back(w, slopes, pulls, channels, rows)
+            _turn_out(turns[e], rows, channels, by_features[j])
             for b in range(functions):
                 for k in range(size):
                     by_weights[b, k] += g[b] * by_w[k]
 
     return DepthwiseKernels(there, back)
+
+
+# --- parts of the kernels, for one edge ---------------------------------------------------------
+# fmt: off
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _weights_of_edge(g, weights, functions, size, w):
+    """Weights w [22 rows] of an edge with radial functions g."""
+    for k in range(size):
+        total = g[0] * weights[0, k]
+        for b in range(1, functions):
+            total += g[b] * weights[b, k]
+        w[k] = total
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _turn_in(u, f, n, rows):
+    """Features f of a point as rows of the frame of an edge, whose Wigner matrices are u."""
+    t1, t2, t3, t4, t5, t6, t7, t8, t9 = u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9]
+    a0, a1, a2, a3, a4 = u[10], u[11], u[12], u[13], u[14]
+    b0, b1, b2, b3, b4 = u[15], u[16], u[17], u[18], u[19]
+    c0, c1, c2, c3, c4 = u[20], u[21], u[22], u[23], u[24]
+    d0, d1, d2, d3, d4 = u[25], u[26], u[27], u[28], u[29]
+    e0, e1, e2, e3, e4 = u[30], u[31], u[32], u[33], u[34]
+    for c in range(n):
+        x, y, z = f[n + c], f[2 * n + c], f[3 * n + c]
+        p, q, r, s, t = f[4 * n + c], f[5 * n + c], f[6 * n + c], f[7 * n + c], f[8 * n + c]
+        rows[c] = f[c]
+        rows[n + c] = t1 * x + t2 * y + t3 * z
+        rows[2 * n + c] = t4 * x + t5 * y + t6 * z
+        rows[3 * n + c] = t7 * x + t8 * y + t9 * z
+        rows[4 * n + c] = a0 * p + a1 * q + a2 * r + a3 * s + a4 * t
+        rows[5 * n + c] = b0 * p + b1 * q + b2 * r + b3 * s + b4 * t
+        rows[6 * n + c] = c0 * p + c1 * q + c2 * r + c3 * s + c4 * t
+        rows[7 * n + c] = d0 * p + d1 * q + d2 * r + d3 * s + d4 * t
+        rows[8 * n + c] = e0 * p + e1 * q + e2 * r + e3 * s + e4 * t
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _turn_out(u, rows, n, out):
+    """Add rows of the frame of an edge to features of a point: `_turn_in` with transposed u."""
+    t1, t2, t3, t4, t5, t6, t7, t8, t9 = u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9]
+    a0, a1, a2, a3, a4 = u[10], u[11], u[12], u[13], u[14]
+    b0, b1, b2, b3, b4 = u[15], u[16], u[17], u[18], u[19]
+    c0, c1, c2, c3, c4 = u[20], u[21], u[22], u[23], u[24]
+    d0, d1, d2, d3, d4 = u[25], u[26], u[27], u[28], u[29]
+    e0, e1, e2, e3, e4 = u[30], u[31], u[32], u[33], u[34]
+    for c in range(n):
+        x, y, z = rows[n + c], rows[2 * n + c], rows[3 * n + c]
+        p, q, r, s, t = (rows[4 * n + c], rows[5 * n + c], rows[6 * n + c], rows[7 * n + c],
+                         rows[8 * n + c])
+        out[c] += rows[c]
+        out[n + c] += t1 * x + t4 * y + t7 * z
+        out[2 * n + c] += t2 * x + t5 * y + t8 * z
+        out[3 * n + c] += t3 * x + t6 * y + t9 * z
+        out[4 * n + c] += a0 * p + b0 * q + c0 * r + d0 * s + e0 * t
+        out[5 * n + c] += a1 * p + b1 * q + c1 * r + d1 * s + e1 * t
+        out[6 * n + c] += a2 * p + b2 * q + c2 * r + d2 * s + e2 * t
+        out[7 * n + c] += a3 * p + b3 * q + c3 * r + d3 * s + e3 * t
+        out[8 * n + c] += a4 * p + b4 * q + c4 * r + d4 * s + e4 * t
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _keys(w, rows, n, keys):
+    """Keys of an edge, from its rows of order 0."""
+    for c in range(n):
+        keys[c] = (w[19 * n + c] * rows[c] + w[20 * n + c] * rows[2 * n + c]
+                   + w[21 * n + c] * rows[6 * n + c])
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _mix(w, strength, n, rows):
+    """The message of an edge in the place of its rows, times its strength."""
+    for c in range(n):
+        s = strength[c]
+        z0, n1, z1, p1 = rows[c], rows[n + c], rows[2 * n + c], rows[3 * n + c]
+        nn, n2, z2 = rows[4 * n + c], rows[5 * n + c], rows[6 * n + c]
+        p2, pp = rows[7 * n + c], rows[8 * n + c]
+        a, b, d, e = w[9 * n + c], w[10 * n + c], w[11 * n + c], w[12 * n + c]
+        f, g, h, k = w[13 * n + c], w[14 * n + c], w[15 * n + c], w[16 * n + c]
+        u, v = w[17 * n + c], w[18 * n + c]
+        rows[c] = s * (w[c] * z0 + w[n + c] * z1 + w[2 * n + c] * z2)
+        rows[2 * n + c] = s * (w[3 * n + c] * z0 + w[4 * n + c] * z1 + w[5 * n + c] * z2)
+        rows[6 * n + c] = s * (w[6 * n + c] * z0 + w[7 * n + c] * z1 + w[8 * n + c] * z2)
+        rows[3 * n + c] = s * (a * p1 - b * n1 + d * p2 - e * n2)
+        rows[n + c] = s * (a * n1 + b * p1 + d * n2 + e * p2)
+        rows[7 * n + c] = s * (f * p1 - g * n1 + h * p2 - k * n2)
+        rows[5 * n + c] = s * (f * n1 + g * p1 + h * n2 + k * p2)
+        rows[8 * n + c] = s * (u * pp - v * nn)
+        rows[4 * n + c] = s * (u * nn + v * pp)
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _mix_back(w, slopes, pulls, n, rows):
+    """Derivatives by the rows, given those by the message (`slopes`) and by the keys (`pulls`)."""
+    for c in range(n):
+        pull, z0, n1, z1 = pulls[c], slopes[c], slopes[n + c], slopes[2 * n + c]
+        p1, nn, n2 = slopes[3 * n + c], slopes[4 * n + c], slopes[5 * n + c]
+        z2, p2, pp = slopes[6 * n + c], slopes[7 * n + c], slopes[8 * n + c]
+        a, b, d, e = w[9 * n + c], w[10 * n + c], w[11 * n + c], w[12 * n + c]
+        f, g, h, k = w[13 * n + c], w[14 * n + c], w[15 * n + c], w[16 * n + c]
+        u, v = w[17 * n + c], w[18 * n + c]
+        rows[c] = w[c] * z0 + w[3 * n + c] * z1 + w[6 * n + c] * z2 + w[19 * n + c] * pull
+        rows[2 * n + c] = (w[n + c] * z0 + w[4 * n + c] * z1 + w[7 * n + c] * z2
+                           + w[20 * n + c] * pull)
+        rows[6 * n + c] = (w[2 * n + c] * z0 + w[5 * n + c] * z1 + w[8 * n + c] * z2
+                           + w[21 * n + c] * pull)
+        rows[3 * n + c] = a * p1 + b * n1 + f * p2 + g * n2
+        rows[n + c] = a * n1 - b * p1 + f * n2 - g * p2
+        rows[7 * n + c] = d * p1 + e * n1 + h * p2 + k * n2
+        rows[5 * n + c] = d * n1 - e * p1 + h * n2 - k * p2
+        rows[8 * n + c] = u * pp + v * nn
+        rows[4 * n + c] = u * nn - v * pp
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _by_weights_of_edge(rows, slopes, pulls, n, by_w):
+    """Derivatives by the weights of the edge."""
+    for c in range(n):
+        z0, n1, z1, p1 = rows[c], rows[n + c], rows[2 * n + c], rows[3 * n + c]
+        nn, n2, z2 = rows[4 * n + c], rows[5 * n + c], rows[6 * n + c]
+        p2, pp = rows[7 * n + c], rows[8 * n + c]
+        pull, by_z0, by_n1, by_z1 = pulls[c], slopes[c], slopes[n + c], slopes[2 * n + c]
+        by_p1, by_nn, by_n2 = slopes[3 * n + c], slopes[4 * n + c], slopes[5 * n + c]
+        by_z2, by_p2, by_pp = slopes[6 * n + c], slopes[7 * n + c], slopes[8 * n + c]
+        by_w[c], by_w[n + c], by_w[2 * n + c] = by_z0 * z0, by_z0 * z1, by_z0 * z2
+        by_w[3 * n + c], by_w[4 * n + c], by_w[5 * n + c] = by_z1 * z0, by_z1 * z1, by_z1 * z2
+        by_w[6 * n + c], by_w[7 * n + c], by_w[8 * n + c] = by_z2 * z0, by_z2 * z1, by_z2 * z2
+        by_w[9 * n + c] = by_p1 * p1 + by_n1 * n1
+        by_w[10 * n + c] = by_n1 * p1 - by_p1 * n1
+        by_w[11 * n + c] = by_p1 * p2 + by_n1 * n2
+        by_w[12 * n + c] = by_n1 * p2 - by_p1 * n2
+        by_w[13 * n + c] = by_p2 * p1 + by_n2 * n1
+        by_w[14 * n + c] = by_n2 * p1 - by_p2 * n1
+        by_w[15 * n + c] = by_p2 * p2 + by_n2 * n2
+        by_w[16 * n + c] = by_n2 * p2 - by_p2 * n2
+        by_w[17 * n + c] = by_pp * pp + by_nn * nn
+        by_w[18 * n + c] = by_nn * pp - by_pp * nn
+        by_w[19 * n + c], by_w[20 * n + c] = pull * z0, pull * z1
+        by_w[21 * n + c] = pull * z2
+
+
+# fmt: on
