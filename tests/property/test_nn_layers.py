@@ -13,6 +13,7 @@ from handful.errors import OptionError
 from handful.geometry import haar_rotations, pose_apply, pose_to_rotation_translation
 from handful.geometry import rotate_features as rotated
 from handful.nn import (
+    DepthwiseTransformerLayer,
     EdgeConvolution,
     EdgeGeometry,
     EquivariantLinear,
@@ -44,7 +45,7 @@ def random_points(count: int = 40, seed: int = 0, dtype: torch.dtype = torch.flo
 
 
 def graph(points: Tensor) -> EdgeGeometry:
-    edges = radius_graph(points.double().numpy(), RADIUS)
+    edges = radius_graph(points.detach().double().numpy(), RADIUS)
     return EdgeGeometry.between(
         torch.from_numpy(edges.target), torch.from_numpy(edges.source), points, points, RADIUS
     )
@@ -205,8 +206,14 @@ LAYERS = {
     "first transformer": lambda: TransformerLayer(0, 2, CHANNELS),
     "type-0 transformer": lambda: TransformerLayer(0, 0, CHANNELS),
     "growing transformer": lambda: TransformerLayer(1, 3, CHANNELS, heads=2),
+    "depthwise": lambda: DepthwiseTransformerLayer(2, 2, CHANNELS),
+    "growing depthwise": lambda: DepthwiseTransformerLayer(1, 3, CHANNELS, heads=2),
+    "shrinking depthwise": lambda: DepthwiseTransformerLayer(2, 1, CHANNELS),
 }
-IN_DEGREE = {"transformer": 2, "growing transformer": 1}
+IN_DEGREE = {
+    "transformer": 2, "growing transformer": 1, "depthwise": 2, "growing depthwise": 1,
+    "shrinking depthwise": 2,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -242,7 +249,7 @@ def test_tensor_fields_are_equivariant(types, dtype):
         )
 
 
-@pytest.mark.parametrize("name", ["transformer", "field"])
+@pytest.mark.parametrize("name", ["transformer", "depthwise", "field"])
 def test_layers_do_not_depend_on_the_order_of_points(name):
     torch.manual_seed(0)
     points, features = random_points(), random_features(40, 2, torch.float64)
@@ -252,7 +259,7 @@ def test_layers_do_not_depend_on_the_order_of_points(name):
         expected = layer(features, points, where)
         actual = layer(features[order], points[order], where)
     else:
-        layer = TransformerLayer(2, 2, CHANNELS).double()
+        layer = LAYERS[name]().double()
         expected = layer(features, graph(points))[order]
         actual = layer(features[order], graph(points[order]))
     assert_equal_up_to_rounding(actual, expected)
@@ -277,9 +284,10 @@ def test_edges_in_parts_give_the_same_features_and_derivatives(monkeypatch):
     assert sum(len(part.target) for part in graph(points).parts(7)) == edges
 
 
-def test_points_beyond_the_radius_change_nothing():
+@pytest.mark.parametrize("name", ["transformer", "depthwise"])
+def test_points_beyond_the_radius_change_nothing(name):
     torch.manual_seed(0)
-    transformer = TransformerLayer(2, 2, CHANNELS).double()
+    transformer = LAYERS[name]().double()
     field = FieldOfPoints(2, Types((6, 4))).double()
     points, features = random_points(), random_features(41, 2, torch.float64)
     center = points.mean(0, keepdim=True)
@@ -290,19 +298,19 @@ def test_points_beyond_the_radius_change_nothing():
     assert torch.equal(field(features[:40], points, center), field(features, far, center))
 
 
-@pytest.mark.parametrize("layer", ["transformer", "field"])
+@pytest.mark.parametrize("layer", ["transformer", "depthwise", "field"])
 def test_a_neighbour_fades_in_smoothly(layer):
     """Across the cut-off the output changes by no more than the third power of the distance."""
     torch.manual_seed(0)
     features = random_features(3, 2, torch.float64)
-    if layer == "transformer":
-        module = TransformerLayer(2, 2, CHANNELS).double()
+    if layer in LAYERS:
+        module = LAYERS[layer]().double()
     else:
         module = FieldOfPoints(2, Types((6, 4))).double()
 
     def output(distance: float) -> Tensor:
         points = torch.tensor([[0, 0, 0], [0.02, 0, 0], [0, distance, 0]], dtype=torch.float64)
-        if layer == "transformer":
+        if layer in LAYERS:
             return module(features, graph(points))[:1]
         return module(features, points, torch.zeros(1, 3, dtype=torch.float64))
 
@@ -353,6 +361,63 @@ def test_gradients_of_weights_and_features_are_right():
     features = random_features(6, 1, torch.float64, channels=4).requires_grad_()
     edges = graph(points)
     assert torch.autograd.gradcheck(lambda f: layer(f, edges), (features,), atol=1e-6)
+
+
+def test_compiled_messages_and_their_derivatives_are_those_of_array_operations():
+    torch.manual_seed(0)
+    layer = DepthwiseTransformerLayer(2, 2, CHANNELS).double()
+    points, features = random_points(), random_features(40, 2, torch.float64).requires_grad_()
+    assert layer._convolution.compiled
+    found = []
+    for moving in (False, True):  # compiled, and by array operations
+        edges = graph(points.clone().requires_grad_(moving))
+        assert edges.differentiable == moving
+        out = layer(features, edges)
+        found.append([out, *torch.autograd.grad(out.sin().sum(), [features, *layer.parameters()])])
+    for compiled, slow in zip(*found, strict=True):
+        assert torch.isfinite(compiled).all()
+        torch.testing.assert_close(compiled, slow, rtol=1e-9, atol=1e-9)
+    parameters = dict(layer.named_parameters())
+    assert all(slope.abs().max() > 0 for slope in found[0][2:]), parameters.keys()
+
+
+@pytest.mark.parametrize("order", ["many", "few"])
+@pytest.mark.parametrize("harmonic", [0, 1, 2, 3])
+def test_compiled_fields_and_their_derivatives_are_those_of_array_operations(harmonic, order):
+    torch.manual_seed(0)
+    layer = TensorFieldLayer(2, CHANNELS, Types((3, 2, 1)), max_harmonic=harmonic).double()
+    points, features = random_points(), random_features(40, 2, torch.float64).requires_grad_()
+    where = torch.cat([random_points(6, seed=3), points[:1]]).requires_grad_()
+    edges, kernel = queries_to(points, where), layer.kernel()
+    matrices = layer.point_matrices(features, kernel)
+    if order == "many":
+        compiled, slow = layer(matrices, edges), layer._product_sums(edges.geometry, matrices)
+    else:
+        compiled = layer.at_few(features, kernel, edges)
+        sums, weight = layer._outer_sums(edges.geometry, features.flatten(1))
+        by_basis = kernel.unflatten(1, (-1, layer.types.dim)).transpose(0, 1).flatten(0, 1)
+        slow = sums.flatten(1) @ by_basis, weight
+    expected = layer._mean(*slow)
+    torch.testing.assert_close(compiled, expected, rtol=1e-9, atol=1e-9)
+    inputs = [features, where, *layer._weights]
+    slopes = [
+        torch.autograd.grad(values.sin().sum(), inputs, retain_graph=True)
+        for values in (compiled, expected)
+    ]
+    for by_compiled, by_slow in zip(*slopes, strict=True):
+        assert by_slow.abs().max() > 0
+        torch.testing.assert_close(by_compiled, by_slow, rtol=1e-9, atol=1e-9)
+
+
+def test_a_nan_goes_through_compiled_layers():
+    """A network that is broken must not look healthy: compiled sums keep what is no number."""
+    torch.manual_seed(0)
+    layer, points = DepthwiseTransformerLayer(2, 2, CHANNELS).double(), random_points()
+    field = FieldOfPoints(2, Types((3, 2))).double()
+    features = random_features(40, 2, torch.float64)
+    features[7, 1, 2] = math.nan
+    assert torch.isnan(layer(features, graph(points))[7]).any()
+    assert torch.isnan(field(features, points, points[7:8])).any()
 
 
 @pytest.mark.parametrize("channels", [(3, 2, 1), (2,)])

@@ -44,7 +44,7 @@ class Couplings:
 
     inward: Int[np.ndarray, "entries 3"]
     mixing: Int[np.ndarray, "products 4"]
-    outward: Int[np.ndarray, "entries 3"]
+    outward: Int[np.ndarray, "more_entries 3"]
     weights: int
     inputs: tuple[int, ...]
     key: int
@@ -192,7 +192,7 @@ def _inputs(edges: EdgeGeometry, heads: int, limit: float, *inputs: Tensor) -> l
 
 def _turned(
     values: Float[Tensor, "edges rows channels"],
-    turns: Float[Tensor, "edges entries"],
+    turns: Float[Tensor, "edges all_entries"],
     table: Int[np.ndarray, "entries 3"],
     rows: int,
 ) -> Float[Tensor, "edges rows_out channels"]:

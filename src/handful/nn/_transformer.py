@@ -11,6 +11,7 @@ The norm and the gated point-wise block are not in the paper either.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -59,7 +60,7 @@ class TransformerLayer(nn.Module):
         self._heads, self._key_channels, self._channels = heads, key_channels, channels
         self._norm = EquivariantNorm(in_degree, channels)
         self._queries = nn.Linear(channels, heads * key_channels)
-        self._convolution = self._make_convolution()
+        self._convolution: Any = self._make_convolution()
         self._output = EquivariantLinear(degree, channels, channels)
         self._self_interaction = EquivariantLinear(in_degree, channels, channels)
         self._inner_norm = EquivariantNorm(degree, channels)
