@@ -19,7 +19,6 @@ to l' + l. A value of type 3, for example, then comes from features of type 1 an
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -30,17 +29,9 @@ from handful.geometry import coupling_coefficients, spherical_harmonics
 from handful.nn._field_sums import FieldBasis, FieldEdges, outer_sums, product_sums
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
+from handful.nn._point_matrices import Path, PointMatrices
 from handful.nn._radial import bernstein_basis, smooth_cutoff
 from handful.nn._types import Types
-
-
-@dataclass(frozen=True)
-class _Path:
-    """One way to couple the offset's harmonics J with an input degree to an output degree."""
-
-    harmonic: int
-    in_degree: int
-    out_degree: int
 
 
 class TensorFieldLayer(nn.Module):
@@ -81,6 +72,9 @@ class TensorFieldLayer(nn.Module):
             )
             for path in self._paths
         )
+        self._matrices = PointMatrices(
+            in_degree, max_harmonic, radial_basis, types, tuple(self._paths)
+        )
         scalars = types.channels[0]
         self._log_density = nn.Parameter(torch.zeros(()))
         self._vacuum = nn.Parameter(torch.randn(scalars))
@@ -98,7 +92,9 @@ class TensorFieldLayer(nn.Module):
         kernel: Float[Tensor, "inputs basis_dim"],
     ) -> Float[Tensor, "points basis dim"]:
         """M_j of every point; rows are radial functions times harmonics."""
-        return (features.flatten(1) @ kernel).unflatten(1, (-1, self.types.dim))
+        if features.device.type != "cpu":
+            return (features.flatten(1) @ kernel).unflatten(1, (-1, self.types.dim))
+        return self._matrices(features, list(self._weights))
 
     def kernel(self) -> Float[Tensor, "inputs basis_dim"]:
         """Weights and coupling coefficients as one matrix K from features to M_j."""
@@ -230,10 +226,10 @@ class TensorFieldLayer(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def _paths(max_harmonic: int, in_degree: int, types: Types) -> list[_Path]:
+def _paths(max_harmonic: int, in_degree: int, types: Types) -> list[Path]:
     """All couplings that the triangle rule allows, to types that are wanted."""
     return [
-        _Path(harmonic, degree, out)
+        Path(harmonic, degree, out)
         for harmonic in range(max_harmonic + 1)
         for degree in range(in_degree + 1)
         for out, count in enumerate(types.channels)
@@ -243,7 +239,7 @@ def _paths(max_harmonic: int, in_degree: int, types: Types) -> list[_Path]:
 
 @lru_cache(maxsize=64)
 def _coupling_columns(
-    in_degree: int, max_harmonic: int, out_degree: int, paths: tuple[_Path, ...]
+    in_degree: int, max_harmonic: int, out_degree: int, paths: tuple[Path, ...]
 ) -> Float[Tensor, "entries paths"]:
     """For each path to `out_degree` its coupling coefficients [components, harmonics, orders]."""
     shape = (component_count(in_degree), component_count(max_harmonic), 2 * out_degree + 1)
