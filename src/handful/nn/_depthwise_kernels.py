@@ -3,7 +3,6 @@
 Array operations take a pass over memory for each of gathering, turning, mixing, weighing and
 summing the features of edges, and the passes take longer than the arithmetic. Here one loop does
 all of it for an edge while its numbers are in the nearest cache. The way back computes them again.
-Kernels are compiled at their first use and kept on disk (numba).
 
 Rows of an edge's frame lie one after the other, each with all channels, in the order of degree and
 order: 0, then -1, 0, 1, then -2, -1, 0, 1, 2. In names of rows, z stands for order 0, p and n for 1
@@ -23,17 +22,7 @@ import numba
 import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-COMPILED: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz"},
-}
-"""How kernels are compiled. Sums may be reordered; infinities and NaN are kept as they are.
-
-A kernel that is made by a function may use functions of its module, but none that are made by that
-function: numba would then compile it anew in every process.
-"""
+from handful.nn._compiled import compiled
 
 
 class DepthwiseKernels(NamedTuple):
@@ -61,7 +50,7 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
     """Kernels whose loops over channels and radial functions have a known length."""
     size = 22 * channels
 
-    @numba.njit(**COMPILED)
+    @compiled
     def there(
         features, queries, source, target, cutoff, basis, weights, turns, heads, limit, sums, totals
     ):
@@ -85,7 +74,7 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
             _mix(w, strength, channels, rows)
             _turn_out(turns[e], rows, channels, sums[i])
 
-    @numba.njit(**COMPILED)
+    @compiled
     def back(
         features, queries, source, target, cutoff, basis, weights, turns, heads, limit,
         by_sums, by_totals, by_features, by_queries, by_weights,

@@ -1,8 +1,7 @@
 """Compiled loops over the edges of a tensor field: basis functions, and sums over neighbours.
 
 The basis functions of an edge, g_b(|u|) c(|u|) Y_h(u) with u the offset in units of the radius, are
-computed where they are used and never stored. Kernels are compiled at their first use and kept on
-disk (numba); how many functions there are is a constant to the compiler.
+computed where they are used and never stored. How many there are is a constant to the compiler.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import math
 from functools import lru_cache
 from typing import Any, NamedTuple, no_type_check
 
-import numba
 import numpy as np
 import torch
 
 from handful.geometry import spherical_harmonics
-from handful.nn._depthwise_kernels import COMPILED
+from handful.nn._compiled import compiled
 from handful.nn._layout import component_count
 
 
@@ -53,7 +51,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     recursion = _recursion(max_harmonic)
     ladder, steps = _ladder(max_harmonic)
 
-    @numba.njit(**COMPILED)
+    @compiled
     def outer(positions, points, target, source, reach, features, sums, weights):
         basis = np.empty(basis_size, features.dtype)
         for e in range(len(target)):
@@ -71,7 +69,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                 for c in range(width):
                     sums[i, b, c] += value * features[j, c]
 
-    @numba.njit(**COMPILED)
+    @compiled
     def outer_back(
         positions, points, target, source, reach, features, by_sums, by_weights, moving,
         by_features, by_positions,
@@ -102,7 +100,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                 by_positions[i, 1] += dy / reach
                 by_positions[i, 2] += dz / reach
 
-    @numba.njit(**COMPILED)
+    @compiled
     def product(positions, points, target, source, reach, matrices, sums, weights):
         basis = np.empty(basis_size, matrices.dtype)
         for e in range(len(target)):
@@ -122,7 +120,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                         total += basis[b * harmonics + h] * matrices[j, b * harmonics + h, d]
                     sums[i, d] += total
 
-    @numba.njit(**COMPILED)
+    @compiled
     def product_back(
         positions, points, target, source, reach, matrices, by_sums, by_weights, moving,
         by_matrices, by_positions,
@@ -156,7 +154,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     return FieldKernels(outer, outer_back, product, product_back)
 
 
-@numba.njit(**COMPILED)
+@compiled
 @no_type_check
 def _functions(x, y, z, scale, recursion, basis):
     """Basis functions at an offset in units of the radius; returns the cut-off."""
@@ -177,7 +175,7 @@ def _functions(x, y, z, scale, recursion, basis):
     return cutoff
 
 
-@numba.njit(**COMPILED)
+@compiled
 @no_type_check
 def _pulled(x, y, z, scale, recursion, ladder, steps, by_basis, by_cutoff, scratch):
     """The derivative by the offset, given those by the basis functions and the cut-off."""
@@ -218,7 +216,7 @@ def _pulled(x, y, z, scale, recursion, ladder, steps, by_basis, by_cutoff, scrat
     return dx, dy, dz
 
 
-@numba.njit(**COMPILED)
+@compiled
 @no_type_check
 def _harmonics(x, y, z, square, recursion, out):
     """Solid harmonics up to a degree, as `geometry.solid_harmonics` has them."""
@@ -241,7 +239,7 @@ def _harmonics(x, y, z, square, recursion, out):
                 out[middle - order] = old * sine
 
 
-@numba.njit(**COMPILED)
+@compiled
 @no_type_check
 def _power(base, exponent):
     """A small whole power."""

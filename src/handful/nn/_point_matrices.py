@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, no_type_check
 
-import numba
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from handful.geometry import coupling_coefficients
-from handful.nn._depthwise_kernels import COMPILED
+from handful.nn._compiled import compiled
 from handful.nn._layout import component_count, degree_sizes
 from handful.nn._types import Types
 
@@ -164,7 +163,7 @@ def _run(matrices: PointMatrices, mixed: Tensor, out: Tensor, back: bool) -> Non
 def _assembly_kernel(radial: int, harmonics: int, channels: int) -> Any:
     """Add mixed features up to columns `first` to `end` of matrices, or go the way back."""
 
-    @numba.njit(**COMPILED)
+    @compiled
     def kernel(mixed, entries, coefficients, first, end, back, out):
         dim = out.shape[1] // (radial * harmonics)
         step = harmonics * dim

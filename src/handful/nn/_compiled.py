@@ -1,0 +1,38 @@
+"""How loops are compiled, and where the compiled code is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numba
+
+_FAST = {"contract", "reassoc", "nsz"}
+"""Sums may be reordered; infinities and NaN are kept as they are."""
+
+
+def compiled(function: Callable[..., None]) -> Any:
+    """A function of numpy arrays and numbers, compiled at its first call for their types.
+
+    The compiled code is kept beside that of Python (`__pycache__`), or in the user's cache where
+    that cannot be written to, and loaded by later processes. It is code like the files around it:
+    whoever can change it can change these, too. Where it can be kept nowhere, every process
+    compiles for itself.
+
+    A function that is made by another one may use functions of its module, but none that were made
+    by that function: it would then be compiled anew in every process.
+    """
+    kernel: Any = numba.njit(nogil=True, error_model="numpy", fastmath=_FAST)(function)
+    try:
+        kernel.enable_caching()
+    except RuntimeError:  # there is no folder that can be written to
+        return kernel
+    keep = kernel._cache.save_overload
+
+    def keep_if_possible(*overload: Any) -> None:
+        with suppress(OSError):  # a full disk
+            keep(*overload)
+
+    kernel._cache.save_overload = keep_if_possible
+    return kernel
