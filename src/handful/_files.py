@@ -15,7 +15,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,51 +37,65 @@ def read_bytes(path: StrPath, most: int) -> bytes:
     Raises:
         FileFormatError: It cannot be read, is no regular file, or is larger.
     """
-    name = os.fspath(path)
-    try:
-        # Opening a pipe would otherwise wait for somebody to write into it.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise FileFormatError(f"{name}: cannot be read: it is no regular file.")
-            data = file.read(most + 1)
-    except OSError as error:
-        raise FileFormatError(f"{name}: cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(f"{name!r}: is not a usable path: {error}.") from error
+    with open_regular(path) as file:
+        data = file.read(most + 1)
     if len(data) > most:
-        raise FileFormatError(f"{name}: is larger than {most / 2**20:.3g} MiB.")
+        raise FileFormatError(f"{os.fspath(path)}: is larger than {most / 2**20:.3g} MiB.")
     return data
 
 
-def check_regular(path: StrPath) -> None:
-    """Refuse what is no regular file, before a library opens it: a pipe would wait for ever.
+@contextmanager
+def open_regular(path: StrPath) -> Iterator[BufferedReader]:
+    """Open a file for reading: the one guard against what has no end.
+
+    A pipe would wait for somebody to write into it, and a device may give bytes for ever. What
+    the operating system refuses while the block reads is said in the same sentence.
+
+    Args:
+        path: A regular file, or a link to one.
 
     Raises:
-        FileFormatError: It is missing, or a pipe, a device or a folder.
+        FileFormatError: It cannot be read, or is no regular file.
     """
+    name = os.fspath(path)
     try:
-        kind = os.stat(path).st_mode
+        # Without O_NONBLOCK, opening a pipe waits.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
-    if not stat.S_ISREG(kind):
-        raise FileFormatError(f"{os.fspath(path)}: cannot be read: it is no regular file.")
+        raise FileFormatError(f"{name}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise FileFormatError(f"{name!r}: is not a usable path: {error}.") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileFormatError(f"{name}: cannot be read: it is no regular file.")
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+    except OSError as error:
+        raise FileFormatError(f"{name}: cannot be read: {error.strerror or error}.") from error
+    finally:
+        os.close(descriptor)
+
+
+def check_regular(path: StrPath) -> None:
+    """Refuse what is no regular file, before a library that takes a path opens it.
+
+    Raises:
+        FileFormatError: It cannot be read, or is a pipe, a device or a folder.
+    """
+    with open_regular(path):
+        pass
 
 
 def file_digest(path: StrPath) -> bytes:
     """The SHA-256 digest of a file of any size.
 
     Raises:
-        FileFormatError: It cannot be read.
+        FileFormatError: It cannot be read, or is no regular file.
     """
     digest = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            while part := file.read(2**20):
-                digest.update(part)
-    except OSError as error:
-        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
+    with open_regular(path) as file:
+        while part := file.read(2**20):
+            digest.update(part)
     return digest.digest()
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
-from handful.errors import CloudShapeError, OptionError
+from handful._files import open_regular
+from handful.errors import CloudShapeError, FileFormatError, OptionError
 
 CloudLike = Any
 """A cloud: an array [n, 3] of points or [n, 6] of points and colours in [0, 1]; a pair of arrays
@@ -125,9 +126,10 @@ def _cloud_file(value: CloudLike, name: str) -> tuple[str, bytes]:
         if path.suffix.lower() not in _EXTENSIONS:
             raise OptionError(f"{path}: need a cloud file, {', '.join(_EXTENSIONS)}.")
         try:
-            return path.name, path.read_bytes()
-        except OSError as error:
-            raise OptionError(f"{path}: cannot be read: {error.strerror}.") from error
+            with open_regular(path) as file:
+                return path.name, file.read()
+        except FileFormatError as error:
+            raise OptionError(str(error)) from error
     if hasattr(value, "points") and not callable(value.points):
         points, colors = value.points, getattr(value, "colors", None)
     elif isinstance(value, tuple) and len(value) == 2:

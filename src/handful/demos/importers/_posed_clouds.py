@@ -13,6 +13,7 @@ the field names:
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from handful._checks import check_scale
+from handful._files import read_bytes
 from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
 from handful.demos._cloud_folder import CloudFolder
 from handful.demos._gripper import Gripper
@@ -119,15 +121,12 @@ def _action(row: _PosedRow) -> Action:
 
 
 def _read_csv(path: Path) -> list[_PosedRow]:
+    content = read_bytes(path, MAX_JSON_BYTES)
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise FileFormatError(f"{path}: larger than {MAX_JSON_BYTES >> 20} MiB.")
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream, skipinitialspace=True)
-            _check_columns(path, reader.fieldnames or [])
-            return [_csv_row(f"{path}: line {reader.line_num}", row) for row in reader]
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
+        stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+        reader = csv.DictReader(stream, skipinitialspace=True)
+        _check_columns(path, reader.fieldnames or [])
+        return [_csv_row(f"{path}: line {reader.line_num}", row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileFormatError(f"{path}: not a CSV text file: {error}.") from error
 
