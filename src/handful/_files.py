@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -19,7 +18,7 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
-from handful.errors import BusyError, FileFormatError
+from handful.errors import FileFormatError
 
 StrPath = str | os.PathLike[str]
 
@@ -103,7 +102,8 @@ def atomic_write_bytes(path: StrPath, data: bytes) -> None:
     """Replace the content of a file in one step.
 
     Args:
-        path: Where to write; an existing file is replaced, a symbolic link is followed.
+        path: Where to write; an existing file is replaced. A symbolic link is followed, if it
+            leads to a file of the same folder.
         data: The whole new content.
 
     Raises:
@@ -127,7 +127,7 @@ def atomic_writer(path: StrPath) -> Iterator[BinaryIO]:
     file is removed and `path` is as it was.
 
     Args:
-        path: Where to write; an existing file is replaced, a symbolic link is followed.
+        path: As for `atomic_write_bytes`.
 
     Raises:
         FileFormatError: It cannot be written, with the reason.
@@ -159,6 +159,7 @@ def append_line(path: StrPath, line: str) -> None:
     Raises:
         FileFormatError: It cannot be written, with the reason.
     """
+    refuse_link_out(path)
     try:
         with open(path, "a+b", buffering=0) as file:
             end = _end_of_lines(file)
@@ -193,6 +194,7 @@ def _writable_target(path: StrPath) -> str:
     try:
         target = os.path.realpath(path)
         parent = os.path.dirname(target)
+        refuse_link_out(path)
         if os.path.isdir(target):
             raise FileFormatError(f"{target}: is a folder; give the path of a file.")
         if not os.path.isdir(parent):
@@ -295,61 +297,6 @@ def _exchanged(one: Path, other: Path) -> bool:
     return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
-@contextmanager
-def exclusive(path: StrPath) -> Iterator[None]:
-    """Hold a lock file while the block runs; other processes that ask for it wait.
-
-    The file stays there, empty: removing it would let two processes hold two files of one name.
-
-    Raises:
-        FileFormatError: The file cannot be made.
-    """
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def alone(path: StrPath, what: str) -> Iterator[None]:
-    """Hold a lock file while the block runs; another process that asks for it is told.
-
-    The lock goes with the process, however that ends. The file stays there, as for `exclusive`.
-
-    Args:
-        path: The file.
-        what: What is worked on, for the other's message.
-
-    Raises:
-        BusyError: Another process holds it.
-        FileFormatError: The file cannot be made.
-    """
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "?"
-            raise BusyError(
-                f"{what} is being worked on by another process ({holder}): wait until it has "
-                "ended, or name another folder."
-            ) from error
-        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def make_folder(path: StrPath) -> None:
     """Make a folder and those above it, where they are missing.
 
@@ -363,3 +310,32 @@ def make_folder(path: StrPath) -> None:
         if isinstance(error, FileExistsError | NotADirectoryError):
             reason = "a file stands in its way"
         raise FileFormatError(f"{os.fspath(path)!r}: cannot be made: {reason}.") from error
+
+
+def make_subfolder(path: StrPath) -> None:
+    """Make a folder whose name is ours in a folder that may come from anyone.
+
+    Raises:
+        FileFormatError: It cannot be made, or is a link that leads out.
+    """
+    refuse_link_out(path)
+    make_folder(path)
+
+
+def refuse_link_out(path: StrPath) -> None:
+    """Refuse a link that leads out of the folder in which it stands.
+
+    A folder that somebody else has made may hold such links in place of the files that are
+    written there: whoever put them there would choose what is overwritten.
+
+    Raises:
+        FileFormatError: It is such a link.
+    """
+    if not os.path.islink(path):
+        return
+    target, home = os.path.realpath(path), os.path.realpath(os.path.dirname(os.fspath(path)) or ".")
+    if os.path.commonpath([target, home]) != home:
+        raise FileFormatError(
+            f"{os.fspath(path)}: cannot be written: it is a link that leads out of its folder, to "
+            f"{target}: remove the link, or name that place."
+        )

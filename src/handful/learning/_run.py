@@ -23,7 +23,8 @@ import torch
 from safetensors.torch import save
 
 import handful
-from handful._files import alone, atomic_write_bytes, atomic_write_text, exclusive, make_folder
+from handful._files import atomic_write_bytes, atomic_write_text, make_folder, refuse_link_out
+from handful._locks import alone, exclusive
 from handful._names import printable
 from handful._strict_json import MAX_TEXT, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
@@ -227,6 +228,7 @@ def train_in_folder(
     if rank() != 0:  # the first process of `torchrun` holds the lock and writes
         return _train_in_folder(demos, recipe, run, *options)
     make_folder(run.path)
+    refuse_link_out(run.model(recipe.step.name))
     with alone(run.lock(recipe.step.name), f"{run.path}: the step {recipe.step.name!r}"):
         return _train_in_folder(demos, recipe, run, *options)
 
