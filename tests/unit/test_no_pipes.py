@@ -12,7 +12,7 @@ from handful.apps._listening import LARGEST_TOKEN_FILE, read_token
 from handful.client._questions import _cloud_file
 from handful.clouds import read_cloud
 from handful.demos import Action, gripper_named, import_edf, import_npz, import_posed_clouds
-from handful.errors import FileFormatError, HandfulError, OptionError
+from handful.errors import FileFormatError, HandfulError
 from handful.learning import RunFolder, predictor_so_far, train_in_folder
 from handful.models import load_model
 from samples import small_demos
@@ -97,9 +97,9 @@ def test_a_token_of_a_file_is_read_up_to_a_size(tmp_path):
     path.write_text("0123456789abcdef\n")
     assert read_token(path) == "0123456789abcdef"
     path.write_text("0" * (LARGEST_TOKEN_FILE + 1))
-    with pytest.raises(OptionError, match="larger than"):
+    with pytest.raises(FileFormatError, match="larger than"):
         read_token(path)
     path.unlink()
     path.symlink_to("/dev/zero")
-    with pytest.raises(OptionError, match="no regular file"):
+    with pytest.raises(FileFormatError, match="no regular file"):
         read_token(path)

@@ -58,14 +58,14 @@ def read_token(file: Path | None) -> str:
     """The token of a file, or of the variable HANDFUL_TOKEN; empty if there is none.
 
     Raises:
-        OptionError: The file cannot be read.
+        FileFormatError: The file cannot be read, or is none.
     """
     if file is None:
         return os.environ.get(TOKEN_VARIABLE, "").strip()
     try:
         return read_bytes(file, LARGEST_TOKEN_FILE).decode("ascii").strip()
-    except (FileFormatError, UnicodeDecodeError) as error:
-        raise OptionError(f"{file}: cannot be read as a token: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{file}: cannot be read as a token: {error}.") from error
 
 
 def same_token(shown: str, token: str) -> bool:

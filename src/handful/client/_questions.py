@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from handful._files import open_regular
-from handful.errors import CloudShapeError, FileFormatError, OptionError
+from handful.errors import CloudShapeError, OptionError
 
 CloudLike = Any
 """A cloud: an array [n, 3] of points or [n, 6] of points and colours in [0, 1]; a pair of arrays
@@ -125,11 +125,8 @@ def _cloud_file(value: CloudLike, name: str) -> tuple[str, bytes]:
         path = Path(value)
         if path.suffix.lower() not in _EXTENSIONS:
             raise OptionError(f"{path}: need a cloud file, {', '.join(_EXTENSIONS)}.")
-        try:
-            with open_regular(path) as file:
-                return path.name, file.read()
-        except FileFormatError as error:
-            raise OptionError(str(error)) from error
+        with open_regular(path) as file:
+            return path.name, file.read()
     if hasattr(value, "points") and not callable(value.points):
         points, colors = value.points, getattr(value, "colors", None)
     elif isinstance(value, tuple) and len(value) == 2:
