@@ -128,7 +128,7 @@ def _read_csv(path: Path) -> list[_PosedRow]:
         stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
         reader = csv.DictReader(stream, skipinitialspace=True)
         _check_columns(path, reader.fieldnames or [])
-        rows = []
+        rows: list[_PosedRow] = []
         for row in reader:
             _check_count(path, len(rows) + 1)
             rows.append(_csv_row(f"{path}: line {reader.line_num}", row))
