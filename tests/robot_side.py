@@ -27,7 +27,8 @@ def refused(what, *arguments):
 
 def check_files(folder):
     from handful._checks import whole_number
-    from handful._files import alone, append_line, atomic_write_text, read_bytes, staged_folder
+    from handful._files import append_line, atomic_write_text, read_bytes, staged_folder
+    from handful._locks import alone
     from handful._names import printable
     from handful._strict_json import Fields, parse_json, read_json
     from handful.errors import FileFormatError

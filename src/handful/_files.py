@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -15,11 +14,11 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
-from handful.errors import BusyError, FileFormatError
+from handful.errors import FileFormatError
 
 StrPath = str | os.PathLike[str]
 
@@ -37,51 +36,65 @@ def read_bytes(path: StrPath, most: int) -> bytes:
     Raises:
         FileFormatError: It cannot be read, is no regular file, or is larger.
     """
-    name = os.fspath(path)
-    try:
-        # Opening a pipe would otherwise wait for somebody to write into it.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise FileFormatError(f"{name}: cannot be read: it is no regular file.")
-            data = file.read(most + 1)
-    except OSError as error:
-        raise FileFormatError(f"{name}: cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        if isinstance(error, FileFormatError):
-            raise
-        raise FileFormatError(f"{name!r}: is not a usable path: {error}.") from error
+    with open_regular(path) as file:
+        data = file.read(most + 1)
     if len(data) > most:
-        raise FileFormatError(f"{name}: is larger than {most / 2**20:.3g} MiB.")
+        raise FileFormatError(f"{os.fspath(path)}: is larger than {most / 2**20:.3g} MiB.")
     return data
 
 
-def check_regular(path: StrPath) -> None:
-    """Refuse what is no regular file, before a library opens it: a pipe would wait for ever.
+@contextmanager
+def open_regular(path: StrPath) -> Iterator[BufferedReader]:
+    """Open a file for reading: the one guard against what has no end.
+
+    A pipe would wait for somebody to write into it, and a device may give bytes for ever. What
+    the operating system refuses while the block reads is said in the same sentence.
+
+    Args:
+        path: A regular file, or a link to one.
 
     Raises:
-        FileFormatError: It is missing, or a pipe, a device or a folder.
+        FileFormatError: It cannot be read, or is no regular file.
     """
+    name = os.fspath(path)
     try:
-        kind = os.stat(path).st_mode
+        # Without O_NONBLOCK, opening a pipe waits.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
-    if not stat.S_ISREG(kind):
-        raise FileFormatError(f"{os.fspath(path)}: cannot be read: it is no regular file.")
+        raise FileFormatError(f"{name}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise FileFormatError(f"{name!r}: is not a usable path: {error}.") from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileFormatError(f"{name}: cannot be read: it is no regular file.")
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+    except OSError as error:
+        raise FileFormatError(f"{name}: cannot be read: {error.strerror or error}.") from error
+    finally:
+        os.close(descriptor)
+
+
+def check_regular(path: StrPath) -> None:
+    """Refuse what is no regular file, before a library that takes a path opens it.
+
+    Raises:
+        FileFormatError: It cannot be read, or is a pipe, a device or a folder.
+    """
+    with open_regular(path):
+        pass
 
 
 def file_digest(path: StrPath) -> bytes:
     """The SHA-256 digest of a file of any size.
 
     Raises:
-        FileFormatError: It cannot be read.
+        FileFormatError: It cannot be read, or is no regular file.
     """
     digest = hashlib.sha256()
-    try:
-        with open(path, "rb") as file:
-            while part := file.read(2**20):
-                digest.update(part)
-    except OSError as error:
-        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error.strerror}.") from error
+    with open_regular(path) as file:
+        while part := file.read(2**20):
+            digest.update(part)
     return digest.digest()
 
 
@@ -89,7 +102,8 @@ def atomic_write_bytes(path: StrPath, data: bytes) -> None:
     """Replace the content of a file in one step.
 
     Args:
-        path: Where to write; an existing file is replaced, a symbolic link is followed.
+        path: Where to write; an existing file is replaced. A symbolic link is followed, if it
+            leads to a file of the same folder.
         data: The whole new content.
 
     Raises:
@@ -113,7 +127,7 @@ def atomic_writer(path: StrPath) -> Iterator[BinaryIO]:
     file is removed and `path` is as it was.
 
     Args:
-        path: Where to write; an existing file is replaced, a symbolic link is followed.
+        path: As for `atomic_write_bytes`.
 
     Raises:
         FileFormatError: It cannot be written, with the reason.
@@ -145,6 +159,7 @@ def append_line(path: StrPath, line: str) -> None:
     Raises:
         FileFormatError: It cannot be written, with the reason.
     """
+    refuse_link_out(path)
     try:
         with open(path, "a+b", buffering=0) as file:
             end = _end_of_lines(file)
@@ -179,6 +194,7 @@ def _writable_target(path: StrPath) -> str:
     try:
         target = os.path.realpath(path)
         parent = os.path.dirname(target)
+        refuse_link_out(path)
         if os.path.isdir(target):
             raise FileFormatError(f"{target}: is a folder; give the path of a file.")
         if not os.path.isdir(parent):
@@ -281,61 +297,6 @@ def _exchanged(one: Path, other: Path) -> bool:
     return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
-@contextmanager
-def exclusive(path: StrPath) -> Iterator[None]:
-    """Hold a lock file while the block runs; other processes that ask for it wait.
-
-    The file stays there, empty: removing it would let two processes hold two files of one name.
-
-    Raises:
-        FileFormatError: The file cannot be made.
-    """
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def alone(path: StrPath, what: str) -> Iterator[None]:
-    """Hold a lock file while the block runs; another process that asks for it is told.
-
-    The lock goes with the process, however that ends. The file stays there, as for `exclusive`.
-
-    Args:
-        path: The file.
-        what: What is worked on, for the other's message.
-
-    Raises:
-        BusyError: Another process holds it.
-        FileFormatError: The file cannot be made.
-    """
-    try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be written: {error.strerror}.") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "?"
-            raise BusyError(
-                f"{what} is being worked on by another process ({holder}): wait until it has "
-                "ended, or name another folder."
-            ) from error
-        with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def make_folder(path: StrPath) -> None:
     """Make a folder and those above it, where they are missing.
 
@@ -349,3 +310,32 @@ def make_folder(path: StrPath) -> None:
         if isinstance(error, FileExistsError | NotADirectoryError):
             reason = "a file stands in its way"
         raise FileFormatError(f"{os.fspath(path)!r}: cannot be made: {reason}.") from error
+
+
+def make_subfolder(path: StrPath) -> None:
+    """Make a folder whose name is ours in a folder that may come from anyone.
+
+    Raises:
+        FileFormatError: It cannot be made, or is a link that leads out.
+    """
+    refuse_link_out(path)
+    make_folder(path)
+
+
+def refuse_link_out(path: StrPath) -> None:
+    """Refuse a link that leads out of the folder in which it stands.
+
+    A folder that somebody else has made may hold such links in place of the files that are
+    written there: whoever put them there would choose what is overwritten.
+
+    Raises:
+        FileFormatError: It is such a link.
+    """
+    if not os.path.islink(path):
+        return
+    target, home = os.path.realpath(path), os.path.realpath(os.path.dirname(os.fspath(path)) or ".")
+    if os.path.commonpath([target, home]) != home:
+        raise FileFormatError(
+            f"{os.fspath(path)}: cannot be written: it is a link that leads out of its folder, to "
+            f"{target}: remove the link, or name that place."
+        )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import pickle
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,9 @@ import torch
 
 from bench_samples import CONDITIONS, episode, write_store_v1
 from fuzz.baselines import BASELINES
+from fuzz.checkpoints import CHECKPOINTS
 from fuzz.evaluations import EVALUATIONS
+from fuzz.mutations import spoil_bytes
 from fuzz.recorded import RECORDED
 from fuzz.requests import REQUESTS
 from fuzz.subject import Subject, raise_worst, unseal
@@ -20,8 +24,10 @@ from handful.bench import EpisodeStore, curve_run, read_episodes, write_report
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import (
     Action,
+    Step,
     TaskStep,
     gripper_named,
+    import_edf,
     import_npz,
     import_posed_clouds,
     load_demos,
@@ -177,6 +183,10 @@ def _make_recordings(folder: Path) -> None:
         arrays[f"{step.name}_target_poses"] = step.targets
     (folder / "npz").mkdir()
     np.savez(folder / "npz" / "demo_0.npz", **arrays)
+    (folder / "edf").mkdir()
+    original = [_original_step(step) for step in small_demos(1)[0].steps]
+    packed = gzip.compress(pickle.dumps(original, protocol=4))
+    (folder / "edf" / "demo_0.gzip").write_bytes(packed)
     (folder / "clouds").mkdir()
     write_cloud(small_cloud(1), folder / "clouds" / "a.ply")
     (folder / "clouds" / "poses.csv").write_text(
@@ -187,10 +197,30 @@ def _make_recordings(folder: Path) -> None:
     (folder / "clouds" / "poses.json").write_text(json.dumps([pose]))
 
 
+def _original_step(step: Step) -> dict[str, object]:
+    """A step as the paper's authors save it."""
+    colors = step.scene.colors
+    return {
+        "name": step.name,
+        "scene_points": torch.tensor(step.scene.points),
+        "scene_colors": torch.zeros(0) if colors is None else torch.tensor(colors),
+        "target_poses": torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.2]]),
+    }
+
+
+def _unpack(folder: Path, rng: random.Random) -> None:
+    """The pickle inside a gzip file is spoiled as often as the file: gzip has a checksum."""
+    path = folder / "edf" / "demo_0.gzip"
+    if rng.random() < 0.3:
+        data = spoil_bytes(gzip.decompress(path.read_bytes()), rng)
+        path.write_bytes(gzip.compress(data))
+
+
 def _read_recordings(folder: Path) -> None:
     hand, errors = gripper_named("simulated"), []
     for read in (
         lambda: import_npz(folder / "npz", gripper=hand),
+        lambda: import_edf(folder / "edf"),
         lambda: import_posed_clouds(folder / "clouds", folder / "clouds/poses.csv", gripper=hand),
         lambda: import_posed_clouds(folder / "clouds", folder / "clouds/poses.json", gripper=hand),
     ):
@@ -207,12 +237,13 @@ SUBJECTS = {
     "npz": _cloud(".npz"),
     "manifest": Subject(_make_demos, _read_demos, 2.0),
     "gripper": Subject(_make_gripper, lambda folder: load_gripper(folder / "hand.json"), 0.5),
-    "recordings": Subject(_make_recordings, _read_recordings),
+    "recordings": Subject(_make_recordings, _read_recordings, 1.5, prepare=_unpack),
     "model": Subject(_make_predictor, _read_predictor, 2.0, 60.0, unseal),
     "report": Subject(_make_run, _read_report, 2.0, 20.0, _rename),
     "stores": Subject(_make_run, _read_stores, 1.5),
     "meshes": Subject(_make_meshes, _read_meshes, 1.5, 20.0),
     **BASELINES,
+    **CHECKPOINTS,
     **EVALUATIONS,
     **RECORDED,
     **REQUESTS,

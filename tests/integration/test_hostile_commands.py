@@ -1,5 +1,8 @@
 """Odd options: one sentence, and the status that docs/commands.md says."""
 
+import subprocess
+import sys
+
 import pytest
 
 from bench_samples import CONDITIONS, episode
@@ -60,3 +63,38 @@ def test_reports_and_benchmarks_in_places_that_cannot_be(tmp_path, run):
         assert "cannot be made" in done.stderr.replace("\n", " ")
     done = run("report", tmp_path / "run", "--out", tmp_path / "x.pdf")
     assert done.returncode == 2
+
+
+MISSING = {
+    "serve": ["serve", "NOWHERE"],
+    "token": ["serve", "NOWHERE", "--token-file", "NOWHERE"],
+    "infer": ["infer", "NOWHERE", "NOWHERE"],
+    "show": ["show", "NOWHERE"],
+    "objects": ["bench", "mug", "--run", "OUT", "--policy", "oracle", "--objects", "NOWHERE"],
+    "report": ["report", "NOWHERE"],
+}
+
+
+@pytest.mark.parametrize("command", MISSING)
+def test_what_is_missing_has_the_status_of_a_failure_everywhere(tmp_path, run, command):
+    places = {"NOWHERE": tmp_path / "nowhere", "OUT": tmp_path / "out"}
+    done = run(*(places.get(word, word) for word in MISSING[command]))
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_client_has_the_statuses_of_the_commands(tmp_path):
+    def ask(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "handful.client", "http://127.0.0.1:9", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    for words, status in (
+        (("--timeout", 0.2), 1),
+        (("--timeout", "nan"), 2),
+        (("--step", "pick"), 2),
+        (("--nothing",), 2),
+    ):
+        done = ask(*words)
+        assert done.returncode == status, (words, done.stderr)
+        assert "Traceback" not in done.stderr

@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 from bench_samples import CONDITIONS, STEPS, episode
-from handful._files import alone, append_line, file_digest, make_folder, read_bytes
+from handful._files import append_line, file_digest, make_folder, read_bytes
+from handful._locks import alone
 from handful._names import printable, safe_name
 from handful._strict_json import MAX_JSON_VALUES, Fields, parse_json, read_json_lines
 from handful.bench import EpisodeStore, write_report
@@ -321,7 +322,7 @@ def test_a_folder_in_the_way_of_a_file_is_told(tmp_path):
 
 HOLD = """
 import sys, time
-from handful._files import alone
+from handful._locks import alone
 with alone(sys.argv[1], "it"):
     print("held", flush=True)
     time.sleep(60)

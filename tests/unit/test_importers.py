@@ -26,6 +26,7 @@ from handful.demos import (
     import_npz,
     import_posed_clouds,
 )
+from handful.demos.importers import _posed_clouds
 from handful.demos.importers._tensor_pickle import read_tensor_pickle
 from handful.errors import (
     DemoError,
@@ -738,3 +739,22 @@ def test_a_recording_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path):
             import_npz(tmp_path, gripper=gripper_named("simulated"))
     finally:
         os.close(writer)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_a_file_of_poses_has_a_largest_number_of_them(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(_posed_clouds, "MAX_POSES", 3)
+    write_cloud(small_cloud(), tmp_path / "a.ply")
+    pose = {"demo": "a", "step": "pick", "scene": "a.ply", "position": [0, 0, 0.1],
+            "quat_wxyz": [1, 0, 0, 0]}  # fmt: skip
+    for count in (3, 4):
+        path = tmp_path / f"poses{suffix}"
+        head = "demo,step,scene,x,y,z,qw,qx,qy,qz\n"
+        rows = {".csv": head + "a,pick,a.ply,0,0,0.1,1,0,0,0\n" * count,
+                ".json": json.dumps([pose] * count)}  # fmt: skip
+        path.write_text(rows[suffix])
+        if count == 3:
+            assert len(import_posed_clouds(tmp_path, path, gripper=HAND)[0].steps[0].targets) == 3
+        else:
+            with pytest.raises(DemoError, match="more than 3 poses"):
+                import_posed_clouds(tmp_path, path, gripper=HAND)

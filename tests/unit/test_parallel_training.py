@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from handful._files import exclusive
+from handful._locks import exclusive
 from handful.demos import Action, DemoSet
 from handful.errors import HandfulError
 from handful.learning import RunFolder, StepReport, train, train_side_by_side

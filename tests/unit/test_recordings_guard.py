@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from handful._files import check_regular
 from handful._memory import bounded_memory
 from handful.errors import FileFormatError, HandfulError
 from handful.recordings import import_rgbd
-from handful.recordings._guard import check_regular
 from handful.recordings._images import MAX_PIXELS, decode_color, read_color
 from handful.recordings.rosbag._bag import open_bag
 from rgbd_example import copied

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save
 
 import handful
 from handful.apps.learn_commands import _tell_separation
@@ -176,6 +178,52 @@ def test_a_broken_checkpoint_is_one_sentence(demos, tmp_path):
         train_in_folder(demos, recipe, tmp_path, resume=True)
     with pytest.raises(OptionError, match="was begun there"):
         train_in_folder(demos, recipe, tmp_path)
+
+
+def _checkpoint_after_a_step(demos, recipe, folder):
+    def interrupt(_: StepReport) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        train_in_folder(demos, recipe, folder, report=interrupt)
+    return RunFolder(folder).checkpoint(recipe.step.name)
+
+
+def _spoiled_checkpoint(path, name, value):
+    with safe_open(path, framework="pt") as file:
+        tensors = {one: file.get_tensor(one) for one in file.keys()}  # noqa: SIM118
+        meta = file.metadata()
+    path.write_bytes(save({**tensors, name: value(tensors.get(name))}, meta))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("trainer.counts", lambda _: torch.tensor(3), "need torch.int64 "),
+        ("trainer.counts", lambda old: old.double(), "need torch.int64 "),
+        ("trainer.counts", lambda _: torch.tensor([-1, 0, 0]), "-1 steps are done"),
+        ("trainer.counts", lambda _: torch.tensor([2**62, 0, 0]), "steps are done"),
+        ("optimizer.adam.0.step", lambda _: torch.tensor(torch.inf), "inf steps are done"),
+        ("optimizer.adam.0.step", lambda _: torch.tensor(-5.0), "-5.0 steps are done"),
+        ("average.0", lambda old: old[None].repeat(2, *[1] * old.ndim), "average.0 is"),
+        ("average.0", lambda old: old.to(torch.complex64), "average.0 is torch.complex64"),
+        ("more", lambda _: torch.zeros(1), "unknown tensor 'more'"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_of_this_training_is_one_sentence(
+    demos, tmp_path, name, value, match
+):
+    recipe = small_recipe("pick", Action.PICK)
+    path = _checkpoint_after_a_step(demos, recipe, tmp_path)
+    _spoiled_checkpoint(path, name, value)
+    with pytest.raises(FileFormatError, match=match):
+        train_in_folder(demos, recipe, tmp_path, resume=True)
+
+
+def test_a_checkpoint_of_other_options_is_not_called_damaged(demos, tmp_path):
+    _checkpoint_after_a_step(demos, small_recipe("pick", Action.PICK), tmp_path)
+    with pytest.raises(OptionError, match="other demonstrations or options"):
+        train_in_folder(demos, small_recipe("pick", Action.PICK, seed=1), tmp_path, resume=True)
 
 
 TWO = """

@@ -13,7 +13,7 @@ from handful.apps.service import LocalPool, ServiceConfig
 from handful.apps.service import _pool as pool_module
 from handful.apps.service._jobs import Message
 from handful.apps.service._pool import BusyError, LateError, LostError
-from handful.errors import OptionError
+from handful.errors import FileFormatError
 from stub_worker import work
 
 
@@ -123,7 +123,7 @@ def test_a_full_queue_refuses_and_a_waiting_job_can_be_late():
 def test_a_run_that_cannot_be_served_is_one_sentence():
     async def main():
         one = LocalPool(ServiceConfig("nowhere"), work, preload=())
-        with pytest.raises(OptionError, match="there is no such folder"):
+        with pytest.raises(FileFormatError, match="there is no such folder"):
             await one.start()
         await one.stop()
 

@@ -141,7 +141,7 @@ def test_bad_meshes_are_refused_with_a_reason(tmp_path):
     with pytest.raises(FileFormatError):
         load_thing(tmp_path / "nonsense.obj", "mug")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(OptionError, match="holds no mesh"):
+    with pytest.raises(FileFormatError, match="holds no mesh"):
         load_things(tmp_path / "empty", "mug")
-    with pytest.raises(OptionError, match="does not exist"):
+    with pytest.raises(FileFormatError, match="does not exist"):
         load_things(tmp_path / "nowhere", "mug")

@@ -8,11 +8,14 @@ import os
 import socket
 from pathlib import Path
 
-from handful.errors import OptionError
+from handful._files import read_bytes
+from handful.errors import FileFormatError, OptionError
 
 TOKEN_VARIABLE = "HANDFUL_TOKEN"
 SHORTEST_TOKEN = 16
 """Characters."""
+LARGEST_TOKEN_FILE = 4096
+"""Bytes; a token goes into one line of a request's head."""
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -55,14 +58,14 @@ def read_token(file: Path | None) -> str:
     """The token of a file, or of the variable HANDFUL_TOKEN; empty if there is none.
 
     Raises:
-        OptionError: The file cannot be read.
+        FileFormatError: The file cannot be read, or is none.
     """
     if file is None:
         return os.environ.get(TOKEN_VARIABLE, "").strip()
     try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"{file}: cannot be read as a token: {error}.") from error
+        return read_bytes(file, LARGEST_TOKEN_FILE).decode("ascii").strip()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(f"{file}: cannot be read as a token: {error}.") from error
 
 
 def same_token(shown: str, token: str) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from handful.answers import answer_to_json
-from handful.client import Client, ClientError
-from handful.errors import HandfulError
+from handful.client import Client
+from handful.errors import HandfulError, OptionError
 
-FAILED, NOTHING_FOUND = 1, 3
+FAILED, WRONG_USE, NOTHING_FOUND, INTERRUPTED = 1, 2, 3, 130
 """Exit statuses, as those of `handful`: docs/commands.md."""
 
 
@@ -28,11 +29,15 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     if given.step and not given.scene:
         parser.error("--step needs --scene: a cloud of what the camera sees.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _ask(given)
-    except (ClientError, HandfulError) as error:
+    except HandfulError as error:
         print(f"error: {error}", file=sys.stderr)
-        return FAILED
+        return WRONG_USE if isinstance(error, OptionError) else FAILED
+    except KeyboardInterrupt:
+        print("interrupted.", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _ask(given: argparse.Namespace) -> int:

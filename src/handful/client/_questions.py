@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Shaped
 
+from handful._files import open_regular
 from handful.errors import CloudShapeError, OptionError
 
 CloudLike = Any
@@ -124,10 +125,8 @@ def _cloud_file(value: CloudLike, name: str) -> tuple[str, bytes]:
         path = Path(value)
         if path.suffix.lower() not in _EXTENSIONS:
             raise OptionError(f"{path}: need a cloud file, {', '.join(_EXTENSIONS)}.")
-        try:
-            return path.name, path.read_bytes()
-        except OSError as error:
-            raise OptionError(f"{path}: cannot be read: {error.strerror}.") from error
+        with open_regular(path) as file:
+            return path.name, file.read()
     if hasattr(value, "points") and not callable(value.points):
         points, colors = value.points, getattr(value, "colors", None)
     elif isinstance(value, tuple) and len(value) == 2:

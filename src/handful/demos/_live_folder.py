@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from handful._files import make_folder
+from handful._files import make_folder, make_subfolder
 from handful._strict_json import read_json
 from handful.clouds import PointCloud, write_cloud
 from handful.demos._folder import (
@@ -96,7 +96,7 @@ class LiveDemoFolder:
     def _written(self, cloud: PointCloud, demo: str, step: str, role: str) -> str:
         """Write a cloud under a name that no file has; the file's path in the folder."""
         folder = file_name(demo, {MANIFEST, MESH_FILE})
-        make_folder(self.path / folder)
+        make_subfolder(self.path / folder)
         there = {one.name.lower() for one in (self.path / folder).iterdir()}
         start, number = file_name(step, set()), 1
         while (name := f"{start}_{role}{'' if number == 1 else f'_{number}'}.ply").lower() in there:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from handful._files import alone
+from handful._locks import alone
 from handful.demos import DemoSet
 from handful.errors import OptionError
 from handful.evaluation._summary import StepSummary

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
+MAX_DONE = 10**9
+"""Steps that a state may say were done; more than any training has."""
 
 
 class Adam:
@@ -65,10 +67,17 @@ class Adam:
         return tensors
 
     def resume(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a state; parameters that are not in it begin anew."""
+        """Go on from a state; parameters that are not in it begin anew.
+
+        Raises:
+            ValueError: The number of steps is none.
+        """
         means, squares = self._mean.split(self._sizes), self._square.split(self._sizes)
         for index, (mean, square) in enumerate(zip(means, squares, strict=True)):
             if f"{index}.step" in tensors:
-                self._done = int(tensors[f"{index}.step"])
+                done = float(tensors[f"{index}.step"])
+                if not 0.0 <= done <= MAX_DONE:
+                    raise ValueError(f"{done} steps are done: need a number from 0 to {MAX_DONE}")
+                self._done = int(done)
                 mean.copy_(tensors[f"{index}.exp_avg"].flatten())
                 square.copy_(tensors[f"{index}.exp_avg_sq"].flatten())

@@ -20,22 +20,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
 
 import handful
-from handful._files import alone, atomic_write_bytes, atomic_write_text, exclusive, make_folder
+from handful._files import atomic_write_bytes, atomic_write_text, make_folder, refuse_link_out
+from handful._locks import alone, exclusive
 from handful._names import printable
 from handful._strict_json import MAX_TEXT, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
 from handful.errors import FileFormatError, OptionError
+from handful.learning._checkpoint import check_same, resume_from
 from handful.learning._method import StepRecipe, StepTrainer
 from handful.learning._recipe import Recipe
 from handful.learning._registry import load_trained, method_named
 from handful.learning._run_json import (
     FORMAT,
-    MAX_SECONDS,
     VERSION,
     LogEntry,
     RunSummary,
@@ -229,6 +228,7 @@ def train_in_folder(
     if rank() != 0:  # the first process of `torchrun` holds the lock and writes
         return _train_in_folder(demos, recipe, run, *options)
     make_folder(run.path)
+    refuse_link_out(run.model(recipe.step.name))
     with alone(run.lock(recipe.step.name), f"{run.path}: the step {recipe.step.name!r}"):
         return _train_in_folder(demos, recipe, run, *options)
 
@@ -253,11 +253,11 @@ def _train_in_folder(
             "--overwrite, or name another folder."
         )
     if resume and run.model(step).exists():
-        _check_same(run.trained(step).fingerprint, mark, run.model(step))
+        check_same(run.trained(step).fingerprint, mark, run.model(step))
         return load_trained(run.model(step))
     spent = 0.0
     if resume and run.checkpoint(step).exists():
-        spent = _resume(trainer, run.checkpoint(step), mark)
+        spent = resume_from(trainer, run.checkpoint(step), mark)
     if rank() != 0:
         trainer.run()
         return method.finish(trainer, demos, recipe)
@@ -366,34 +366,6 @@ def predictor_so_far(demos: DemoSet, recipe: Recipe, folder: str | Path) -> Pred
         return None
     model = EdfModel(recipe.model)
     trainer = Trainer[EdfModel, Any](model, recipe.objective, [], recipe.training)
-    _resume(trainer, path, fingerprint(demos, recipe))
+    resume_from(trainer, path, fingerprint(demos, recipe))
     trainer.use_average()
     return Predictor(recipe.step, model.eval(), demos.gripper, recipe.preparation, recipe.search)
-
-
-def _resume(trainer: StepTrainer, path: Path, mark: str) -> float:
-    """Bring a trainer to a checkpoint's state; returns the seconds it has had."""
-    tensors: dict[str, Tensor] = {}
-    try:
-        with safe_open(path, framework="pt") as file:
-            meta = file.metadata() or {}
-            _check_same(meta.get("fingerprint"), mark, path)
-            for name in file.keys():  # noqa: SIM118 - not a dictionary
-                tensors[name] = file.get_tensor(name)
-        trainer.resume(tensors)
-        seconds = float(meta["seconds"])
-        if not 0.0 <= seconds <= MAX_SECONDS:
-            raise ValueError(f"it says {seconds} seconds")
-        return seconds
-    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError) as error:
-        raise FileFormatError(
-            f"{path}: not a whole checkpoint ({error}): begin anew with --overwrite."
-        ) from error
-
-
-def _check_same(found: str | None, mark: str, path: Path) -> None:
-    if found != mark:
-        raise OptionError(
-            f"{path}: was trained with other demonstrations or options: give the same ones, begin "
-            "anew with --overwrite, or name another folder."
-        )

@@ -238,11 +238,17 @@ class Trainer(Generic[ModelT, ExampleT]):
         return {name: value.detach().clone() for name, value in tensors.items()}
 
     def resume(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from a state."""
+        """Go on from a state; ValueError if its counts cannot be those of this training."""
         prefix = "model."
         weights = {n[len(prefix) :]: v for n, v in tensors.items() if n.startswith(prefix)}
         self.model.load_state_dict(weights)
-        self.done, self.skipped, self._bad_in_a_row = tensors["trainer.counts"].tolist()
+        done, skipped, bad = tensors["trainer.counts"].tolist()
+        if not all(0 <= count <= self.config.steps for count in (done, skipped, bad)):
+            raise ValueError(
+                f"{done} steps are done, {skipped} were skipped, {bad} of them in a row: need "
+                f"numbers from 0 to {self.config.steps}"
+            )
+        self.done, self.skipped, self._bad_in_a_row = done, skipped, bad
         self._average = [tensors[f"average.{n}"].clone() for n in range(len(self._parameters))]
         start = "optimizer."
         self._optimizer.resume(

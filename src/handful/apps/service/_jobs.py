@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from handful.errors import FileFormatError, HandfulError, OptionError
+
 _LENGTH = struct.Struct(">Q")
 
 
@@ -52,6 +54,25 @@ def reply(status: int, body: str, **more: Any) -> Message:
 def problem(status: int, sentence: str) -> Message:
     """A reply that says what is wrong."""
     return reply(status, json.dumps({"detail": sentence}))
+
+
+def not_started(error: HandfulError) -> Message:
+    """What a worker says whose models cannot be loaded."""
+    return problem(422 if isinstance(error, OptionError) else 500, str(error))
+
+
+def started(hello: Message) -> dict[str, Any]:
+    """What a worker serves, by its first message.
+
+    Raises:
+        OptionError: It was asked for something that it cannot serve.
+        FileFormatError: It cannot load its models.
+    """
+    content = dict(json.loads(hello.blobs[0]))
+    if hello.header["status"] == 200:
+        return content
+    kind = OptionError if hello.header["status"] == 422 else FileFormatError
+    raise kind(str(content["detail"]))
 
 
 @dataclass(frozen=True)

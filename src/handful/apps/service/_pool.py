@@ -8,7 +8,6 @@ not answer the signal, the end of the process, in whose place another one is sta
 from __future__ import annotations
 
 import asyncio
-import json
 import multiprocessing
 import os
 import time
@@ -21,8 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from handful.apps.service._config import ServiceConfig
 from handful.apps.service._entry import CANCEL, begin
-from handful.apps.service._jobs import Message
-from handful.errors import OptionError
+from handful.apps.service._jobs import Message, started
+from handful.errors import FileFormatError, HandfulError
 
 GRACE = 1.0
 """Seconds that a worker has to answer a signal before it is ended."""
@@ -182,12 +181,14 @@ class LocalPool:
             hello = await asyncio.wait_for(self._received(worker), START_SECONDS)
         except (LostError, asyncio.TimeoutError) as error:
             self._forget(worker)
-            raise OptionError("a worker ended before its models were loaded.") from error
-        if hello.header["status"] != 200:
+            raise FileFormatError("a worker ended before its models were loaded.") from error
+        try:
+            served = started(hello)
+        except HandfulError:
             self._forget(worker)
-            raise OptionError(str(json.loads(hello.blobs[0])["detail"]))
+            raise
         self._idle.put_nowait(worker)
-        return dict(json.loads(hello.blobs[0]))
+        return served
 
     def _forked(self) -> _Worker:
         here, there = self._context.Pipe()
@@ -259,7 +260,7 @@ class LocalPool:
             try:
                 await self._start_one()
                 return
-            except OptionError:
+            except HandfulError:
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _forget(self, worker: _Worker) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 from handful._files import read_bytes
 from handful.apps.service._config import ServiceConfig
-from handful.apps.service._jobs import Message, problem, reply
+from handful.apps.service._jobs import Message, not_started, reply, started
 from handful.apps.service._pool import (
     GRACE,
     BusyError,
@@ -31,7 +31,7 @@ from handful.apps.service._pool import (
     LocalPool,
     LostError,
 )
-from handful.errors import OptionError
+from handful.errors import FileFormatError, HandfulError, OptionError
 
 SUMMARY = "run.json"
 MAX_FILE = 512 * 2**20
@@ -59,9 +59,9 @@ class Replica:
         self._pool = LocalPool(replace(config, run=self._folder.name, workers=1))
         try:
             self._described = reply(200, json.dumps(await self._pool.start()))
-        except OptionError as error:  # told to the front, which says it and ends
+        except HandfulError as error:  # told to the front, which says it and ends
             told = str(error).replace(self._folder.name, config.run)
-            self._described = problem(500, told)
+            self._described = not_started(type(error)(told))
 
     async def describe(self) -> bytes:
         """What is served, or why nothing is."""
@@ -108,11 +108,10 @@ class RayPool:
         packed = pack(Path(self._config.run))
         await asyncio.to_thread(self._deploy, packed)
         answer = Message.decoded(await self._handle.describe.remote())
-        if answer.header["status"] != 200:
-            raise OptionError(str(json.loads(answer.blobs[0])["detail"]))
+        served = started(answer)
         self._ready = await asyncio.to_thread(self._count)
         self._looking = asyncio.ensure_future(self._look())
-        return dict(json.loads(answer.blobs[0]))
+        return served
 
     async def do(self, job: Message, deadline: float) -> Message:
         """See `Pool.do`."""
@@ -262,7 +261,7 @@ def pack(run: Path) -> dict[str, bytes]:
             paths += sorted(path for path in folder.iterdir() if path.is_file())
     if not paths:
         there = "holds no training run" if run.is_dir() else "there is no such folder"
-        raise OptionError(f"{run}: {there}: give the folder of `handful train`.")
+        raise FileFormatError(f"{run}: {there}: give the folder of `handful train`.")
     return {path.relative_to(run).as_posix(): read_bytes(path, MAX_FILE) for path in paths}
 
 

@@ -26,7 +26,7 @@ from handful.apps._limits import limits_of
 from handful.apps.service._config import ServiceConfig
 from handful.apps.service._entry import CANCEL
 from handful.apps.service._inputs import uploaded_cloud
-from handful.apps.service._jobs import Message, Uploads, problem, reply
+from handful.apps.service._jobs import Message, Uploads, not_started, problem, reply
 from handful.clouds import Box, PointCloud
 from handful.demos import load_gripper
 from handful.errors import FileFormatError, HandfulError, OptionError
@@ -250,7 +250,7 @@ def work(connection: Connection, config: ServiceConfig) -> None:
             inference = Inference(config)
             warm_up(inference)
         except HandfulError as error:
-            connection.send_bytes(problem(500, str(error)).encoded())
+            connection.send_bytes(not_started(error).encoded())
             return
         connection.send_bytes(reply(200, json.dumps(inference.describe())).encoded())
         for job in _jobs(connection):

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from handful._files import alone, make_folder
+from handful._files import make_folder, make_subfolder
+from handful._locks import alone
 from handful.apps.studio._document import Document, Scene
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import Gripper, LiveDemoFolder
@@ -99,7 +100,7 @@ class StudioFolder:
             old = self._written.get(name)
             if old is not None and old[0] is cloud and old[1] is grasp:
                 continue
-            make_folder(self.scenes)
+            make_subfolder(self.scenes)
             if grasp is not None:
                 write_cloud(grasp, self.scenes / f"{name}{HELD}")
             else:

@@ -10,7 +10,7 @@ import numpy as np
 import viser
 from PIL import Image
 
-from handful._files import atomic_write_bytes, make_folder
+from handful._files import atomic_write_bytes, make_subfolder
 from handful.apps.studio._stage import Contents
 from handful.clouds import Intrinsics, concatenate
 from handful.errors import OptionError
@@ -71,7 +71,7 @@ def _camera(contents: Contents, client: viser.ClientHandle | None) -> Camera:
 
 
 def _kept(content: bytes, folder: Path, name: str, client: viser.ClientHandle | None) -> Path:
-    make_folder(folder)
+    make_subfolder(folder)
     file = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
     atomic_write_bytes(file, content)
     if client is not None:

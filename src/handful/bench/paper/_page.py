@@ -11,7 +11,8 @@ import torch
 from safetensors import safe_open
 
 import handful
-from handful._files import alone, make_folder
+from handful._files import make_folder
+from handful._locks import alone
 from handful.bench.paper._studies import Contender, Study
 from handful.bench.paper._workspace import PaperFolder
 from handful.bench.report import (

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from handful._files import atomic_write_bytes, atomic_write_text, make_folder
+from handful._files import atomic_write_bytes, atomic_write_text, make_subfolder
 from handful._names import printable, safe_name
 from handful.bench.report._style import STYLE
 
@@ -140,7 +140,7 @@ def write_markdown(blocks: Sequence[Block], path: Path) -> None:
     folder = path.with_name(f"{path.stem}_files")
     for block in blocks:
         for picture in _pictures(block):
-            make_folder(folder)
+            make_subfolder(folder)
             atomic_write_bytes(folder / picture.name, picture.content)
     environment = _environment(autoescape=False, finalize=_markdown)
     environment.filters.update(verbatim=_Verbatim, fenced=_fenced)

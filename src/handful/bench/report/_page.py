@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import handful
-from handful._files import alone, make_folder
+from handful._files import make_folder
+from handful._locks import alone
 from handful.bench.report._charts import success_chart
 from handful.bench.report._document import (
     Block,

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import handful
-from handful._files import append_line, make_folder
+from handful._files import append_line, make_subfolder
 from handful._names import printable
 from handful._strict_json import MAX_TEXT, Fields, read_json_lines
 from handful.errors import FileFormatError
@@ -44,7 +44,7 @@ def note_command(folder: Path, command: str) -> None:
     Raises:
         FileFormatError: It cannot be written.
     """
-    make_folder(folder)
+    make_subfolder(folder)
     note = CommandNote(
         printable(command)[:MAX_TEXT],
         handful.__version__,

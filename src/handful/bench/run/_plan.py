@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from handful._files import alone, atomic_write_bytes, make_folder
+from handful._files import atomic_write_bytes, make_subfolder
+from handful._locks import alone
 from handful.bench.run._executors import Executor
 from handful.bench.run._hands import hand_for_bench, trained_hand
 from handful.bench.run._policies import check_policy
@@ -194,7 +195,7 @@ def run_bench(
     Raises:
         BusyError: Another process adds to the same episodes.
     """
-    make_folder(plan.folder)
+    make_subfolder(plan.folder)
     with ExitStack() as locks:
         for setup in dict.fromkeys(plan.setups):
             file = plan.folder / plan.conditions(setup).file_name
@@ -243,5 +244,5 @@ def _keep_pictures(store: EpisodeStore, result: EpisodeResult) -> None:
     for content, suffix in ((result.stills, ".jpg"), (result.video, video)):
         if content:
             path = failure_picture(store.path, result.record.seed, suffix)
-            make_folder(path.parent)
+            make_subfolder(path.parent)
             atomic_write_bytes(path, content)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import handful
-from handful._files import append_line, atomic_write_text, file_digest, make_folder
+from handful._files import append_line, atomic_write_text, file_digest, make_subfolder
 from handful._names import safe_name
 from handful._strict_json import Fields, read_json_lines
 from handful.bench._errors import BenchError
@@ -108,7 +108,7 @@ class EpisodeStore:
         self.path = folder / conditions.file_name
         self.conditions = conditions
         self._records: dict[int, EpisodeRecord] = {}
-        make_folder(folder)
+        make_subfolder(folder)
         if self.path.exists():
             there, records, version = _read(self.path)
             _check_same(self.path, there, conditions)

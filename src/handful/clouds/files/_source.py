@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
 
-from handful._files import StrPath
+from handful._files import StrPath, open_regular
 from handful.errors import EmptyCloudError, FileFormatError
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -123,7 +123,7 @@ def open_source(path: StrPath, max_points: int) -> Iterator[Source]:
             raise FileFormatError(f"{name}: is a folder; give the path of a cloud file.")
         if not stat.S_ISREG(kind):
             raise FileFormatError(f"{name}: is a device or pipe; give the path of a cloud file.")
-        with open(name, "rb") as file:
+        with open_regular(name) as file:
             yield Source(name, file, os.fstat(file.fileno()).st_size, max_points)
     except FileNotFoundError as error:
         raise FileFormatError(f"{name}: there is no such file.") from error

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from handful._checks import check_scale
+from handful._files import open_regular
 from handful.demos._gripper import ContactFrame, Gripper, HandBox, HandShape
 from handful.demos._task import Action, Task, TaskStep
 from handful.demos._types import DemoSet
@@ -65,11 +66,12 @@ def import_edf(source: str | Path, *, scale: float = 1.0) -> DemoSet:
 
 def _read_gzip(path: Path) -> Recording:
     """The arrays of one original file: a list of one dict of tensors for each step."""
-    try:
-        with gzip.open(path, "rb") as stream:
-            data = stream.read(MAX_UNPACKED_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{path}: not a readable gzip file: {error}") from error
+    with open_regular(path) as file:
+        try:
+            with gzip.open(file, "rb") as stream:
+                data = stream.read(MAX_UNPACKED_BYTES + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise FileFormatError(f"{path}: not a readable gzip file: {error}") from error
     if len(data) > MAX_UNPACKED_BYTES:
         raise FileFormatError(f"{path}: unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB.")
     try:

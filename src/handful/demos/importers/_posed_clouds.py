@@ -13,6 +13,7 @@ the field names:
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from handful._checks import check_scale
+from handful._files import read_bytes
 from handful._strict_json import MAX_JSON_BYTES, Fields, read_json
 from handful.demos._cloud_folder import CloudFolder
 from handful.demos._gripper import Gripper
@@ -31,6 +33,8 @@ from handful.errors import DemoError, FileFormatError, errors_at, unknown_name_m
 
 _CSV_REQUIRED = ("demo", "step", "scene", "x", "y", "z", "qw", "qx", "qy", "qz")
 _CSV_COLUMNS = (*_CSV_REQUIRED, "action", "grasp")
+MAX_POSES = 20_000
+"""Rows of a file of poses; each takes 0.2 ms and 2.5 kB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +123,16 @@ def _action(row: _PosedRow) -> Action:
 
 
 def _read_csv(path: Path) -> list[_PosedRow]:
+    content = read_bytes(path, MAX_JSON_BYTES)
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise FileFormatError(f"{path}: larger than {MAX_JSON_BYTES >> 20} MiB.")
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream, skipinitialspace=True)
-            _check_columns(path, reader.fieldnames or [])
-            return [_csv_row(f"{path}: line {reader.line_num}", row) for row in reader]
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror}.") from error
+        stream = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
+        reader = csv.DictReader(stream, skipinitialspace=True)
+        _check_columns(path, reader.fieldnames or [])
+        rows: list[_PosedRow] = []
+        for row in reader:
+            _check_count(path, len(rows) + 1)
+            rows.append(_csv_row(f"{path}: line {reader.line_num}", row))
+        return rows
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileFormatError(f"{path}: not a CSV text file: {error}.") from error
 
@@ -143,6 +148,11 @@ def _check_columns(path: Path, names: Any) -> None:
     missing = [name for name in _CSV_REQUIRED if name not in names]
     if missing:
         raise DemoError(f"{path}: the first line lacks the columns {', '.join(missing)}.")
+
+
+def _check_count(path: Path, count: int) -> None:
+    if count > MAX_POSES:
+        raise DemoError(f"{path}: has more than {MAX_POSES} poses: split the demonstrations.")
 
 
 def _csv_row(address: str, row: dict[str | Any, str | Any]) -> _PosedRow:
@@ -173,6 +183,7 @@ def _read_json(path: Path) -> list[_PosedRow]:
     values = read_json(path)
     if not isinstance(values, list):
         raise DemoError(f"{path}: need a list of objects, one for each target pose.")
+    _check_count(path, len(values))
     return [_json_row(f"{path}: [{index}]", value) for index, value in enumerate(values)]
 
 

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from handful._files import read_bytes
+from handful._files import check_regular, read_bytes
 from handful._memory import bounded_memory
 from handful._strict_json import parse_json
 from handful.demos import member_path
 from handful.errors import DemoError, FileFormatError, HandfulError, unknown_name_message
 from handful.recordings._extras import required
-from handful.recordings._guard import check_regular
 
 INFO = "meta/info.json"
 EPISODES = "meta/episodes"

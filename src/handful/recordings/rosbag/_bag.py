@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from handful._files import read_bytes
+from handful._files import check_regular, read_bytes
 from handful._memory import bounded_memory
 from handful.errors import DemoError, FileFormatError, HandfulError, unknown_name_message
 from handful.recordings._extras import required
-from handful.recordings._guard import check_regular
 
 NANO = 1e-9
 _TF_MESSAGE = "geometry_msgs/TransformStamped[] transforms"

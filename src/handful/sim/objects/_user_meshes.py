@@ -59,14 +59,14 @@ def read_things(
         on_progress: Told the name of each mesh before it is read.
 
     Raises:
-        OptionError: There is nothing to read.
+        FileFormatError: There is nothing to read.
     """
     if not folder.exists():
-        raise OptionError(f"{folder}: does not exist; give a folder of meshes or one mesh.")
+        raise FileFormatError(f"{folder}: does not exist; give a folder of meshes or one mesh.")
     files = [folder] if folder.is_file() else sorted(folder.iterdir())
     meshes = [path for path in files if path.suffix.lower() in SUFFIXES]
     if not meshes:
-        raise OptionError(f"{folder}: holds no mesh; need {', '.join(SUFFIXES)}.")
+        raise FileFormatError(f"{folder}: holds no mesh; need {', '.join(SUFFIXES)}.")
     things, refused = [], []
     for path in meshes:
         if on_progress is not None:
