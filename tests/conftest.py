@@ -9,9 +9,9 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from jaxtyping import install_import_hook
+import typechecker
 
-install_import_hook("handful", "typechecker.checked")
+typechecker.install("handful")
 
 import pytest
 import torch

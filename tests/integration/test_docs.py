@@ -14,8 +14,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RUNNER = ROOT / "tests" / "run_page.py"
 LIBRARIES = ("numpy", "scipy.spatial.transform", "torch", "PIL.Image", "typer", "mujoco")
-OPTIMISERS = "torch._dynamo"
-"""What torch loads, in seconds, for the first optimiser of a process."""
 SECONDS = {
     "README.md": 30,
     "benchmark.md": 40,
@@ -59,8 +57,7 @@ def test_commands_in_the_docs_run(page, tmp_path):
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name])
     todo = commands_of(page)
-    trains = any(language == "python" and "train" in text for language, text in todo)
-    done = run_page(todo, tmp_path, (*LIBRARIES, OPTIMISERS) if trains else LIBRARIES)
+    done = run_page(todo, tmp_path, LIBRARIES)
     assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
 
 

@@ -1,11 +1,14 @@
-"""Meshes to draw with: boxes, tubes, arrows, frames, and the hand of the procedural sample."""
+"""Meshes to draw with: boxes, tubes, arrows, frames, and the hand of the procedural sample.
+
+`trimesh` is imported by the functions that need it: it takes longer to load than all of `handful`,
+and training and inference do not need it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
-import trimesh
 from jaxtyping import Float, Shaped
 
 from handful.errors import GeometryError
@@ -22,6 +25,8 @@ def box_mesh(
     lower: tuple[float, float, float], upper: tuple[float, float, float], color: Color
 ) -> ColoredMesh:
     """An axis-aligned box between two corners, metres."""
+    import trimesh
+
     box = trimesh.creation.box(bounds=np.array([lower, upper], dtype=np.float64))
     return ColoredMesh.from_trimesh(box, color)
 
@@ -30,6 +35,8 @@ def revolved_mesh(
     profile: Float[np.ndarray, "corners 2"], color: Color, sides: int = 48
 ) -> ColoredMesh:
     """The solid of revolution about z of a line of (radius, height) corners, metres."""
+    import trimesh
+
     solid = trimesh.creation.revolve(profile, sections=sides)
     return ColoredMesh.from_trimesh(solid, color)
 
@@ -112,6 +119,8 @@ def ball_mesh(
     center: Shaped[np.ndarray, "3"], radius: float, color: Color, opacity: float = 1.0
 ) -> ColoredMesh:
     """A ball, metres."""
+    import trimesh
+
     ball = trimesh.creation.icosphere(subdivisions=3, radius=radius)
     mesh = ColoredMesh.from_trimesh(ball, color, opacity)
     return replace(mesh, vertices=mesh.vertices + center)
