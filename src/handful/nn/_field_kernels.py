@@ -7,7 +7,7 @@ computed where they are used and never stored. How many there are is a constant 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
@@ -49,7 +49,6 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     basis_size = radial * harmonics
     scale = np.array([math.comb(radial - 1, b) * math.sqrt(radial) for b in range(radial)])
     recursion = _recursion(max_harmonic)
-    ladder, steps = _ladder(max_harmonic)
 
     @compiled
     def outer(positions, points, target, source, reach, features, sums, weights):
@@ -71,8 +70,8 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
 
     @compiled
     def outer_back(
-        positions, points, target, source, reach, features, by_sums, by_weights, moving,
-        by_features, by_positions,
+        ladder, steps, positions, points, target, source, reach, features, by_sums, by_weights,
+        moving, by_features, by_positions,
     ):  # fmt: skip
         basis = np.empty(basis_size, features.dtype)
         by_basis = np.empty(basis_size, features.dtype)
@@ -122,8 +121,8 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
 
     @compiled
     def product_back(
-        positions, points, target, source, reach, matrices, by_sums, by_weights, moving,
-        by_matrices, by_positions,
+        ladder, steps, positions, points, target, source, reach, matrices, by_sums, by_weights,
+        moving, by_matrices, by_positions,
     ):  # fmt: skip
         basis = np.empty(basis_size, matrices.dtype)
         by_basis = np.empty(basis_size, matrices.dtype)
@@ -151,7 +150,12 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                 by_positions[i, 1] += dy / reach
                 by_positions[i, 2] += dz / reach
 
-    return FieldKernels(outer, outer_back, product, product_back)
+    # Arguments, not constants: the same arrays in another process need not be the same to numba,
+    # which would compile the kernels anew.
+    slopes = _ladder(max_harmonic)
+    return FieldKernels(
+        outer, partial(outer_back, *slopes), product, partial(product_back, *slopes)
+    )
 
 
 @compiled
