@@ -10,7 +10,12 @@ from torch import Tensor, nn
 from equivariance import assert_equal_up_to_rounding, random_poses, relative_error
 from handful.clouds import radius_graph, radius_neighbours
 from handful.errors import OptionError
-from handful.geometry import haar_rotations, pose_apply, pose_to_rotation_translation
+from handful.geometry import (
+    haar_rotations,
+    pose_apply,
+    pose_to_rotation_translation,
+    wigner_d_blocks,
+)
 from handful.geometry import rotate_features as rotated
 from handful.nn import (
     DepthwiseTransformerLayer,
@@ -26,6 +31,7 @@ from handful.nn import (
     Types,
     smooth_cutoff,
 )
+from handful.nn._edge_turns import edge_turns
 from handful.nn._frames import frame_rotation
 from handful.nn._radial import bernstein_basis
 from handful.nn._transformer import LOGIT_LIMIT
@@ -361,6 +367,16 @@ def test_gradients_of_weights_and_features_are_right():
     features = random_features(6, 1, torch.float64, channels=4).requires_grad_()
     edges = graph(points)
     assert torch.autograd.gradcheck(lambda f: layer(f, edges), (features,), atol=1e-6)
+
+
+def test_compiled_wigner_matrices_are_those_of_the_frames(dtype):
+    axes = torch.cat([torch.eye(3), -torch.eye(3), torch.tensor([[1.0, 1, 0], [-1, 1, 1]])])
+    given = torch.cat([axes, torch.randn(50, 3, generator=generator())])
+    direction = nn.functional.normalize(given.double(), dim=1).to(dtype)
+    blocks = wigner_d_blocks(frame_rotation(direction), 2)
+    expected = torch.cat([block.flatten(1) for block in blocks], dim=1)
+    atol = 1e-12 if dtype == torch.float64 else 1e-5
+    torch.testing.assert_close(edge_turns(direction), expected, rtol=0, atol=atol)
 
 
 def test_compiled_messages_and_their_derivatives_are_those_of_array_operations():

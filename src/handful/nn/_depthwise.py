@@ -20,11 +20,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from handful.nn._depthwise_kernels import depthwise_kernels
+from handful.nn._edge_turns import DEGREE as COMPILED_DEGREE
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
-
-COMPILED_DEGREE = 2
-"""The degree of features and messages that kernels are written for."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from handful.geometry import spherical_harmonics, wigner_d_blocks
+from handful.nn._edge_turns import DEGREE as COMPILED_DEGREE
+from handful.nn._edge_turns import edge_turns
 from handful.nn._layout import block_scatter, component_count, degree_sizes, rows_by_order
 from handful.nn._radial import bernstein_basis, smooth_cutoff
 
@@ -92,6 +94,10 @@ class EdgeGeometry:
         They are computed once for a degree and kept; those of lower degrees come first.
         """
         if max_degree not in self._turns:
+            on_cpu = self.direction.device.type == "cpu"
+            if max_degree == COMPILED_DEGREE and on_cpu and not self.differentiable:
+                self._turns[max_degree] = edge_turns(self.direction)
+                return self._turns[max_degree]
             blocks = wigner_d_blocks(frame_rotation(self.direction), max_degree)
             self._turns[max_degree] = torch.cat([block.flatten(1) for block in blocks], dim=1)
         return self._turns[max_degree]
