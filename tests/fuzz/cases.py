@@ -28,8 +28,6 @@ MOST_MEMORY = 10**9
 MOST_WAIT = 600.0
 """Seconds after which a case that computes nothing hangs, on however busy a machine."""
 
-COMPILED = str(Path(handful.nn.__file__).resolve().parent / "__pycache__")
-"""Where kernels that are compiled for a model's number of channels are kept."""
 _WRITES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
 _PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "pickle.find_class",
              "socket.connect", "ctypes.dlopen"}  # fmt: skip
@@ -95,7 +93,7 @@ class Watch:
     @contextmanager
     def only_in(self, *folders: Path) -> Iterator[None]:
         self.seen.clear()
-        self.allowed = (COMPILED, *(f"{folder}{os.sep}" for folder in folders))
+        self.allowed = tuple(f"{folder}{os.sep}" for folder in folders)
         try:
             yield
         finally:
@@ -111,6 +109,9 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._watch = folder.resolve(), Watch()
+        # Kernels are compiled for a model's number of channels, and kept with Python's own files.
+        self._compiled = Path(handful.nn.__file__).parent / "__pycache__"
+        self._compiled.mkdir(exist_ok=True)
 
     def seeded_case(self, seed: int, only: str | None = None) -> Outcome:
         """The case that a seed stands for."""
@@ -157,7 +158,7 @@ class Bench:
         signal.setitimer(signal.ITIMER_PROF, subject.seconds)
         signal.setitimer(signal.ITIMER_REAL, MOST_WAIT)
         try:
-            with self._watch.only_in(folder):
+            with self._watch.only_in(folder, self._compiled):
                 subject.read(folder)
         except HandfulError as error:
             kind, what = "refused", str(error)
