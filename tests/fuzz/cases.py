@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import handful.nn
 from fuzz.mutations import fresh_copy, spoil_file
 from fuzz.subjects import SUBJECTS
 from handful.errors import LONGEST_MESSAGE, HandfulError
@@ -109,9 +108,6 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._watch = folder.resolve(), Watch()
-        # Kernels are compiled for a model's number of channels, and kept with Python's own files.
-        self._compiled = Path(handful.nn.__file__).parent / "__pycache__"
-        self._compiled.mkdir(exist_ok=True)
 
     def seeded_case(self, seed: int, only: str | None = None) -> Outcome:
         """The case that a seed stands for."""
@@ -158,7 +154,7 @@ class Bench:
         signal.setitimer(signal.ITIMER_PROF, subject.seconds)
         signal.setitimer(signal.ITIMER_REAL, MOST_WAIT)
         try:
-            with self._watch.only_in(folder, self._compiled):
+            with self._watch.only_in(folder):
                 subject.read(folder)
         except HandfulError as error:
             kind, what = "refused", str(error)
