@@ -78,14 +78,19 @@ NEAR_A_FLOOR = 0.5
 """Share of the scenes of an empty gripper, not composed, with a floor near the target."""
 SENSOR = Sensor(partial=0.5, noisy=0.5, sparse=0.2, sparsest=0.6)
 
-KEY_ENCODER = EncoderConfig(
-    voxel_size=0.022, radius=0.06, shape_radius=0.026, convolution="depthwise"
-)
+KEY_ENCODERS = {
+    False: EncoderConfig(
+        voxel_size=0.017, radius=0.06, shape_radius=0.022, convolution="depthwise"
+    ),
+    True: EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026, convolution="depthwise"),
+}
 HELD_ENCODER = EncoderConfig(
     voxel_size=0.02, radius=0.06, shape_radius=0.024, convolution="depthwise"
 )
-"""Of scenes and of what is held. Few points that see far: what tells the bottom of a bowl from its
-wall is centimetres away. What is lost by thinning is told by the shape around each point."""
+"""Of scenes, for an empty and for a full gripper, and of what is held. Few points that see far:
+what tells the bottom of a bowl from its wall is centimetres away. What is lost by thinning is told
+by the shape around each point. An empty gripper has to tell its target from many things that look
+a little like it, and more points help with that; a place was found as well with fewer."""
 
 NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
 """Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
@@ -172,7 +177,7 @@ def _model(
     demos: DemoSet, step: TaskStep, types: Sequence[int], paper: bool, queries: int
 ) -> ModelConfig:
     use_colors = _has_colors(demos)
-    key = replace(KEY_ENCODER, use_colors=use_colors)
+    key = replace(KEY_ENCODERS[step.action.holding], use_colors=use_colors)
     channels = descriptor_channels(types)
     if not step.action.holding:
         learned = LearnedQueryConfig(_learned_positions(demos.gripper, types, queries))
