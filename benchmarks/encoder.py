@@ -1,15 +1,15 @@
-"""The encoder against the same architecture on e3nn's FullyConnectedTensorProduct, in one run.
+"""Our encoders against the same architecture on e3nn's FullyConnectedTensorProduct, in one run.
 
     python benchmarks/encoder.py                      # on the project's own sample
     python benchmarks/encoder.py --demos out/mug      # on a scene of a demonstration folder
 
-Prints the ratio of times of one forward and backward pass, how the time grows with the number of
-edges, how many positions of the field are evaluated in a second, the peak of memory, and how much
+Prints the ratio of times of one forward and backward pass for the depthwise and the dense
+convolution, how the time grows with the number of
+edges, how many positions of the field are evaluated in a second, and how much
 slower a pass over a large cloud is when the allocator does not keep freed memory.
 """
 
 import argparse
-import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -23,6 +23,7 @@ from handful.clouds import PointCloud, radius_graph, voxel_filter
 from handful.demos import load_demos, make_sample
 from handful.models import DescriptorField, EncoderConfig
 from handful.nn import (
+    DepthwiseTransformerLayer,
     EdgeGeometry,
     RadialNetwork,
     TransformerLayer,
@@ -64,13 +65,14 @@ class E3nnTransformerLayer(TransformerLayer):
         messages = torch.cat(
             [b.unflatten(1, (channels, -1)).transpose(1, 2) for b in blocks], dim=1
         )
-        return self._weighted_mean(messages, self._strength(features, keys, edges), edges)
+        strength = self._strength(self._queries(features[:, 0]), keys, edges)
+        return self._weighted_mean([(edges, messages, strength)], edges.targets, messages.shape[1])
 
 
 def encoder(layer: type[TransformerLayer], config: EncoderConfig) -> nn.ModuleList:
     return nn.ModuleList(
-        layer(0 if i == 0 else config.degree, config.degree, config.channels, config.heads)
-        for i in range(config.layers)
+        layer(config.degree, config.degree, config.channels, config.heads)
+        for _ in range(config.layers)
     )
 
 
@@ -82,7 +84,8 @@ def pass_over(layers: nn.ModuleList, cloud: PointCloud, backward: bool = True) -
         torch.from_numpy(found.target), torch.from_numpy(found.source), points, points, RADIUS
     )
     channels = layers[0]._queries.in_features
-    features = torch.ones(len(points), 1, channels)
+    components = (layers[0].degree + 1) ** 2
+    features = torch.ones(len(points), components, channels)
     for layer in layers:
         features = layer(features, edges)
     if backward:
@@ -115,17 +118,18 @@ def main() -> None:
     config = EncoderConfig(radius=RADIUS, layers=3, degree=2, channels=16)
     print(f"scene: {len(scene)} points, {count} edges; {config.layers} layers, degree "
           f"{config.degree}, {config.channels} channels, {options.threads} thread(s)")  # fmt: skip
-    fast: dict[str, float] = {}
-    ours, theirs = (encoder(kind, config) for kind in (TransformerLayer, E3nnTransformerLayer))
-    for name, backward in (("forward", False), ("forward + backward", True)):
-        fast[name] = seconds(lambda b=backward: pass_over(ours, scene, b), 5)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    kinds = {"depthwise": DepthwiseTransformerLayer, "dense": TransformerLayer}
+    encoders = {name: encoder(kind, config) for name, kind in kinds.items()}
+    theirs = encoder(E3nnTransformerLayer, config)
     for name, backward in (("forward", False), ("forward + backward", True)):
         slow = seconds(lambda b=backward: pass_over(theirs, scene, b), 1)
-        ratio = slow / fast[name]
-        print(f"{name:20s} e3nn {slow:7.3f} s / ours {fast[name]:7.3f} s = {ratio:5.1f}x")
-    print(f"peak memory of the process before e3nn ran: {peak:.2f} GiB")
-    field = DescriptorField(EncoderConfig(radius=RADIUS), Types((16, 8, 4, 4)))
+        for kind, ours in encoders.items():
+            fast = seconds(lambda o=ours, b=backward: pass_over(o, scene, b), 5)
+            print(f"{name:20s} e3nn {slow:7.3f} s / {kind:9s} {fast:7.3f} s = {slow / fast:5.1f}x")
+    ours = encoders["depthwise"]
+    field = DescriptorField(
+        EncoderConfig(radius=RADIUS, convolution="depthwise"), Types((16, 8, 4, 4))
+    )
     with torch.no_grad():
         prepared = field(raw)
         near = prepared.encoded.points[torch.randint(len(prepared.encoded.points), (10_000,))]
