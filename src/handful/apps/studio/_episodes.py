@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from handful.apps.studio._words import plain
 from handful.errors import HandfulError, OptionError
 
 NO_RUN = "(no run)"
+START = 0.4
+"""Seconds of the film that show the scene before anything is done."""
 LOOK_AGAIN = 0.25
 """Seconds between two pictures of an episode that runs."""
 MOST_FRAMES = 150
@@ -68,6 +71,8 @@ class EpisodePanel:
     def stop(self) -> None:
         """End the episode that runs, at its next frame."""
         self._wanted = False
+        if self._thread is not None and self._thread.is_alive():
+            self.told.content = "Stopping at the next frame ..."
 
     def _begin(self) -> None:
         path = self._models.runs().get(self.run.value)
@@ -91,6 +96,9 @@ class EpisodePanel:
             told = "Stopped."
         except HandfulError as error:
             told = f"Not run: {error}"
+        except Exception:  # a bug must not leave the panel waiting, nor be hidden
+            traceback.print_exc()
+            told = "Not run: something went wrong inside of handful; see the terminal."
         self._session.desk.do(partial(self._ended, told))
 
     def _ran(self, path: Path, task: str, setup: str, seed: int) -> str:
@@ -103,6 +111,10 @@ class EpisodePanel:
         with chosen.reset(seed, kind, gripper=hand) as episode:
             watcher = FilmWatcher(episode)
             self._film = watcher.film
+            # There is something to see while the model thinks, and when it does nothing.
+            watcher.film.cut(f"{chosen.name}, {setup}: before the first step")
+            watcher.film.still("start")
+            watcher.film.hold(START)
             watcher.film.on_take = self._check
             record = run_episode(episode, maker, watcher=watcher)
         outcome = "Success" if record.success else record.outcome
