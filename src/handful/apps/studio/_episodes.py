@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import viser
+from PIL import Image
 
 from handful.apps.studio._models import Models
 from handful.apps.studio._scenes import set_options
 from handful.apps.studio._session import Session
+from handful.apps.studio._stage import Stage
 from handful.apps.studio._words import plain
 from handful.errors import HandfulError, OptionError
 
@@ -37,10 +39,13 @@ class EpisodePanel:
         session: The studio.
         models: Its runs.
         folder: Where the fields go.
+        stage: Of the room: what is saved of it has the film's picture.
     """
 
-    def __init__(self, session: Session, models: Models, folder: viser.GuiFolderHandle) -> None:
-        self._session, self._models = session, models
+    def __init__(
+        self, session: Session, models: Models, folder: viser.GuiFolderHandle, stage: Stage
+    ) -> None:
+        self._session, self._models, self._stage = session, models, stage
         self._film: Any = None
         self._frames: list[np.ndarray] = []
         self._thread: threading.Thread | None = None
@@ -129,7 +134,7 @@ class EpisodePanel:
         film = self._film
         if film is not None and film.frames:
             self.picture.visible = True
-            self.picture.image = _small(film.frames[-1])
+            self._picture(_small(film.frames[-1]))
             self.told.content = f"{len(film.frames)} frames"
         if self._thread is not None and self._thread.is_alive():
             self._session.desk.later("film", LOOK_AGAIN, self._look)
@@ -149,7 +154,11 @@ class EpisodePanel:
     def _watch_again(self) -> None:
         """Show a moment of the episode that was run last."""
         if self._frames:
-            self.picture.image = self._frames[int(self.frame.value) - 1]
+            self._picture(self._frames[int(self.frame.value) - 1])
+
+    def _picture(self, frame: np.ndarray) -> None:
+        self.picture.image = frame
+        self._stage.pictures = (Image.fromarray(frame),)
 
 
 def _small(frame: np.ndarray) -> np.ndarray:

@@ -234,8 +234,10 @@ class TrainRoom:
             loss = Curve("loss", [one.loss for one in shown], BLUE)
             target = Curve("energy of targets", [one.target_energy for one in shown], GREEN)
             other = Curve("energy of others", [one.negative_energy for one in shown], RED)
-            self.panel.loss.image = np.asarray(picture_of_curves([loss], total))
-            self.panel.energies.image = np.asarray(picture_of_curves([target, other], total))
+            losses = picture_of_curves([loss], total)
+            energies = picture_of_curves([target, other], total)
+            self.panel.loss.image, self.panel.energies.image = map(np.asarray, (losses, energies))
+            self.stage.pictures = (losses, energies)
             self.panel.loss.visible = self.panel.energies.visible = True
         if words and self.running and not self._stop.is_set():
             self.panel.told.content = "\n\n".join(words)
