@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -88,13 +89,68 @@ def opened(
     url: str,
     size: tuple[int, int] = (900, 420),
     words: str = "Contact point",
+    listening: bool = False,
 ) -> object:
-    """The studio's page, when its panel with these words is there."""
+    """The studio's page, when its panel with these words is there.
+
+    If it is `listening`, the page's `heard` is what the studio sends to it.
+    """
     page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(PATIENCE)
+    if listening:
+        page.heard = Heard(page)
     page.goto(url)
     page.get_by_text(words).wait_for()
     return page
+
+
+class Heard:
+    """What the studio sends to a page: what the page draws, before it is drawn.
+
+    A picture of the page would not do: the page draws finer or coarser pictures as it has the time.
+    """
+
+    def __init__(self, page: object) -> None:
+        self._page, self._frames = page, list[bytes]()
+        page.on("websocket", self._opened)
+
+    def _opened(self, socket: object) -> None:
+        socket.on("framereceived", lambda frame: self._frames.append(frame))
+
+    def all(self, start: int = 0) -> list[dict]:
+        """The messages, from the frame of that number on."""
+        self._page.wait_for_timeout(50)  # they come while the page is waited for
+        whole = (msgspec.msgpack.decode(frame) for frame in self._frames[start:])
+        return [message for batch in whole for message in batch]
+
+    def during(self, milliseconds: int) -> list[dict]:
+        """The messages that come in a time from now on."""
+        start = len(self._frames)
+        self._page.wait_for_timeout(milliseconds)
+        return self.all(start)
+
+    def last(self, kind: str, name: str) -> dict | None:
+        """The latest message of a kind about a thing of the scene."""
+        found = [one for one in self.all() if one["type"] == kind and one.get("name") == name]
+        return found[-1] if found else None
+
+    def colors(self, name: str) -> dict[str, bytes]:
+        """Colours of the blocks of a cloud, as they were sent last."""
+        return {
+            one["name"]: one["props"]["colors"]
+            for one in self.all()
+            if one["type"] == "PointCloudMessage" and one["name"].startswith(name)
+        }
+
+
+def places(messages: list[dict], name: str) -> np.ndarray:
+    """Where a thing of the scene was put, one place after the other."""
+    found = [
+        one["position"]
+        for one in messages
+        if one["type"] == "SetPositionMessage" and one["name"] == name
+    ]
+    return np.array(found).reshape(-1, 3)
 
 
 def until(true: object, seconds: float = PATIENCE / 1000.0) -> None:

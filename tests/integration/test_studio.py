@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -12,12 +13,14 @@ import pytest
 from PIL import Image
 
 from handful.clouds import write_cloud
-from handful.demos import load_demos, save_demos
-from handful.learning import RunFolder
+from handful.demos import Action, load_demos, save_demos
+from handful.learning import Recipe, RunFolder, train_in_folder
 from samples import thin_sample
 from service_process import small_run
+from small_training import SMALL, small_recipe
 from studio_page import (
     PATIENCE,
+    Heard,
     StudioProcess,
     browser,
     click_on,
@@ -25,6 +28,7 @@ from studio_page import (
     need_browser,
     opened,
     pixel_of,
+    places,
     rim_of,
     studio,
     until,
@@ -34,6 +38,10 @@ from studio_page import (
 
 SIZE = (900, 420)
 TOKEN = "a-token-of-twenty-letters"
+LAYERS = (
+    "type 1 as arrows", "type 2 by its strength", "type 3 by its strength",
+    "energy around the best pose", "as it was recorded",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -45,20 +53,29 @@ def chromium() -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StudioProcess]:
-    """A studio with a taught set, and two runs of models that know next to nothing."""
+    """A studio with a taught set, and runs of models that know next to nothing."""
     need_browser()
     folder = tmp_path_factory.mktemp("trained")
     save_demos(thin_sample(1), folder / "set")
     one = small_run(folder / "one")
     two = shutil.copytree(one, folder / "two")
-    with studio(folder / "set", "--run", one, "--run", two, HANDFUL_TOKEN=TOKEN) as running:
+    train_in_folder(thin_sample(), all_types(), folder / "all")
+    runs = [word for run in (one, two, folder / "all") for word in ("--run", run)]
+    with studio(folder / "set", *runs, HANDFUL_TOKEN=TOKEN) as running:
         running.folder = folder
         yield running
 
 
+def all_types() -> Recipe:
+    """A small recipe of which the descriptors hold every type that the room Look shows."""
+    small = small_recipe("pick", Action.PICK, steps=1)
+    model = replace(small.model, encoder=replace(SMALL, degree=3), descriptor=(4, 2, 1, 1))
+    return replace(small, model=model)
+
+
 def room(chromium: object, running: StudioProcess, name: str) -> object:
     """The page of a studio with a token, in one of its rooms."""
-    page = opened(chromium, f"{running.url}/?token={TOKEN}", SIZE, "Save as")
+    page = opened(chromium, f"{running.url}/?token={TOKEN}", SIZE, "Save as", listening=True)
     page.get_by_role("button", name=name, exact=True).click()
     page.get_by_role("heading", name=name).wait_for()
     return page
@@ -67,6 +84,12 @@ def room(chromium: object, running: StudioProcess, name: str) -> object:
 def choose(page: object, field: str, option: str) -> None:
     page.get_by_label(field, exact=True).first.click()
     page.get_by_role("option", name=option, exact=True).click()
+
+
+def has_arrows(heard: Heard) -> bool:
+    kinds = ("MeshMessage", "RemoveSceneNodeMessage")
+    found = [one["type"] for one in heard.all() if one.get("name") == "/look/arrows"]
+    return [one for one in found if one in kinds][-1:] == ["MeshMessage"]
 
 
 @contextmanager
@@ -225,6 +248,84 @@ def test_two_models_are_compared_and_saved_as_a_page_of_its_own(
     drawn = np.asarray(Image.open(tmp_path / "saved.png").convert("RGB")).astype(int)
     paper = drawn[-1, -1]
     assert (np.abs(drawn - paper).sum(axis=2) > 60).mean() > 0.05
+
+
+@pytest.mark.slow(seconds=25)
+def test_every_layer_is_shown_and_an_object_is_boxed_and_moved(
+    chromium: object, trained: StudioProcess
+):
+    page = room(chromium, trained, "Look")
+    page.get_by_text("Looked with").wait_for()
+    choose(page, "Model", "all · pick")
+    page.get_by_text("Looked with all · pick").wait_for()
+    heard = page.heard
+    painted = [heard.colors("/look/scene")]
+    for layer in LAYERS:
+        choose(page, "Key field", layer)
+        until(lambda: heard.colors("/look/scene") != painted[-1])
+        page.wait_for_timeout(300)
+        painted.append(heard.colors("/look/scene"))
+        until(lambda layer=layer: has_arrows(heard) == ("arrows" in layer))
+    assert len({tuple(sorted(one.items())) for one in painted}) == len(painted)
+    # A box where the mug is: it stands at the demonstrated pose.
+    sample = thin_sample(1)
+    step, contact = sample[0].steps[0], sample.gripper.T_gripper_contact
+    spot = (step.targets[0] @ contact)[:3, 3]
+    view, size = view_of(step.scene.points), canvas_size(page)
+    page.get_by_role("button", name="Put the box where I click").click()
+    page.get_by_text("Click on the object").wait_for()
+    page.wait_for_timeout(1000)
+    rim = rim_of(step.scene.points, spot - 0.03, spot + 0.03)
+    page.mouse.click(*pixel_of(rim, *view, size))
+    told = page.get_by_text("points are in the box").inner_text()
+    assert int(told.split()[0]) > 50
+    middle = np.array(heard.last("SetPositionMessage", "/look/object")["position"])
+    assert np.linalg.norm(middle - spot) < 0.12
+    for axis in np.eye(3)[:2]:
+        tip = middle + 0.13 * axis
+        with held(page, pixel_of(tip, *view, size), pixel_of(tip + 0.06 * axis, *view, size)):
+            page.wait_for_timeout(300)
+        page.wait_for_timeout(2000)
+        if page.get_by_text("The object was moved").count():
+            break
+    page.get_by_text("The object was moved").wait_for()
+    page.close()
+
+
+@pytest.mark.slow(seconds=20)
+def test_the_slider_goes_through_the_poses_and_the_way_is_shown_or_not(
+    chromium: object, trained: StudioProcess
+):
+    page = room(chromium, trained, "Try")
+    count = int(re.search(r"pose 1 of (\d+)", page.get_by_text("pose 1 of").inner_text())[1])
+    rank, confidence = page.get_by_role("slider").nth(0), page.get_by_role("slider").nth(1)
+    rank.press("ArrowRight")
+    page.get_by_text(f"pose 2 of {count}").wait_for()
+    rank.press("End")
+    page.get_by_text(f"pose {count} of {count}").wait_for()
+    confidence.press("End")
+    page.get_by_text("no pose of this rank").wait_for()
+    confidence.press("Home")
+    page.get_by_text(f"pose {count} of {count}").wait_for()
+    # The ghost comes from the pre-pose to the pose, and goes on to the retreat.
+    ghost = "/try/side0/ghost"
+    pose = np.array(page.heard.last("SetPositionMessage", "/try/side0/hand")["position"])
+    far = np.linalg.norm(places(page.heard.during(5000), ghost) - pose, axis=1)
+    assert far.min() < 1e-6
+    assert 0.06 < far.max() < 0.081
+    page.get_by_label("Show the way").click()
+    until(lambda: not page.heard.during(700))
+    assert page.heard.during(1500) == []
+    assert [one for one in page.heard.all() if one.get("name") == ghost][-1] == {
+        "type": "RemoveSceneNodeMessage", "name": ghost,
+    }  # fmt: skip
+    page.get_by_label("Show the way").click()
+    until(lambda: len(places(page.heard.during(500), ghost)) > 0)
+    page.get_by_role("button", name="Train", exact=True).click()
+    page.get_by_role("heading", name="Train").wait_for()
+    page.wait_for_timeout(500)
+    assert len(places(page.heard.during(1000), ghost)) == 0
+    page.close()
 
 
 @pytest.mark.slow(seconds=15)

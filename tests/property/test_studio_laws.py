@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from handful.apps.studio._stage import blocks
+from handful.apps.studio._saving import picture
+from handful.apps.studio._stage import Contents, blocks
 from handful.checks import Check, PosedStep
 from handful.clouds import LevelOfDetail, PointCloud
 from handful.demos import Action, gripper_named
@@ -153,8 +154,24 @@ def test_a_page_of_a_scene_holds_everything_and_calls_nobody():
     assert "http" not in page
     assert "<b>" not in page
     assert '"count": 100' in page
+    assert "<img" not in page
+    curves = picture_of_curves([Curve("loss", [2.0, 1.0], (0.0, 0.0, 1.0))], 2)
+    assert (
+        page_of_scene([cloud], [], "", [curves, curves]).count('src="data:image/png;base64,') == 2
+    )
     with pytest.raises(OptionError, match="no cloud"):
         page_of_scene([], [])
+
+
+def test_a_picture_of_a_room_has_the_curves_beside_the_scene():
+    cloud = small_cloud(count=100)
+    curves = picture_of_curves([Curve("loss", [2.0, 1.0], (0.0, 0.0, 1.0))], 2)
+    alone, both = (picture(Contents((cloud,), (), beside)) for beside in ((), (curves, curves)))
+    assert both.size == (alone.width + curves.width, alone.height)
+    drawn = np.asarray(both)
+    assert np.array_equal(drawn[:, : alone.width], np.asarray(alone.convert("RGB")))
+    beside = drawn[curves.height : 2 * curves.height, alone.width :]
+    assert np.array_equal(beside, np.asarray(curves.convert("RGB")))
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [np.nan, np.inf], [3.0, np.nan, 1.0], [2.0] * 50])

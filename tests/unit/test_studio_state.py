@@ -291,6 +291,23 @@ def test_what_is_for_later_waits_for_quiet_and_is_done_before_the_end():
     assert seen == ["quiet", "end"]
 
 
+def test_what_is_dropped_is_not_done_though_its_time_has_come():
+    """As when a room is left at the moment in which its ghost would move."""
+    seen: list[str] = []
+    desk = Desk(lambda *_: None)
+    desk.later("ghost", 0.02, lambda: seen.append("ghost"))
+    desk.later("commit", 0.02, lambda: seen.append("commit"))
+    busy = threading.Event()
+    desk.do(busy.wait)
+    desk.do(lambda: desk.drop("ghost"))
+    desk.do(lambda: (desk.at_once("commit"), seen.append("after")))
+    time.sleep(0.1)
+    busy.set()
+    assert desk.wait(5.0)
+    desk.close()
+    assert seen == ["commit", "after"]
+
+
 def test_an_error_is_told_and_the_desk_goes_on(capsys: pytest.CaptureFixture[str]):
     told: list[tuple[str, bool]] = []
     desk = Desk(lambda sentence, mendable: told.append((sentence, mendable)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Shaped
+from PIL import Image
 from scipy.spatial import cKDTree
 
 from handful.clouds import LevelOfDetail, PointCloud
@@ -22,7 +24,10 @@ MOST_POINTS = 300_000
 
 
 def page_of_scene(
-    clouds: Sequence[PointCloud], meshes: Sequence[ColoredMesh], title: str = "A scene"
+    clouds: Sequence[PointCloud],
+    meshes: Sequence[ColoredMesh],
+    title: str = "A scene",
+    pictures: Sequence[Image.Image] = (),
 ) -> str:
     """A self-contained HTML page with clouds and meshes, which opens without a server.
 
@@ -30,6 +35,7 @@ def page_of_scene(
         clouds: In the scene frame; by height where they have no colours.
         meshes: In the scene frame.
         title: Of the page.
+        pictures: Shown beside the scene, one below the other.
 
     Raises:
         OptionError: There is nothing to show.
@@ -48,7 +54,15 @@ def page_of_scene(
         "meshes": [_mesh(mesh, middle) for mesh in sorted(meshes, key=lambda one: -one.opacity)],
     }
     page = (Path(__file__).parent / "page" / "scene.html").read_text(encoding="utf-8")
-    return page.replace("TITLE", html.escape(title)).replace("DATA", json.dumps(data))
+    beside = "".join(f'<img alt="" src="{_image(one)}">' for one in pictures)
+    page = page.replace("TITLE", html.escape(title)).replace("DATA", json.dumps(data))
+    return page.replace("PICTURES", beside)
+
+
+def _image(picture: Image.Image) -> str:
+    content = io.BytesIO()
+    picture.save(content, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode('ascii')}"
 
 
 def _cloud(cloud: PointCloud, middle: Float[np.ndarray, "3"]) -> dict[str, Any]:

@@ -56,15 +56,23 @@ class Desk:
 
     def at_once(self, key: str) -> None:
         """Do now what was asked for later, if there is something. Call it from work only."""
-        with self._changed:
-            found = self._later.pop(key, None)
-        if found is not None:
-            found[1]()
+        work = self._taken(key)
+        if work is not None:
+            work()
 
     def drop(self, key: str) -> None:
         """Do not do what was asked for later."""
+        self._taken(key)
+
+    def _taken(self, key: str) -> Work | None:
+        """Take away what was asked for later, also where its time has come and it waits already."""
         with self._changed:
-            self._later.pop(key, None)
+            waiting = [work for other, work in self._waiting if other == key]
+            self._waiting = [one for one in self._waiting if one[0] != key]
+            later = self._later.pop(key, None)
+        if later is not None:
+            return later[1]
+        return waiting[-1] if waiting else None
 
     def wait(self, seconds: float = 30.0) -> bool:
         """Wait until nothing is left to do, that for later included; False when it takes longer."""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import viser
+from PIL import Image
 
 from handful.apps.studio._models import Models
 from handful.apps.studio._scenes import set_options
 from handful.apps.studio._session import Session
+from handful.apps.studio._stage import Stage
 from handful.apps.studio._words import plain
 from handful.errors import HandfulError, OptionError
 
 NO_RUN = "(no run)"
+START = 0.4
+"""Seconds of the film that show the scene before anything is done."""
 LOOK_AGAIN = 0.25
 """Seconds between two pictures of an episode that runs."""
 MOST_FRAMES = 150
@@ -34,10 +39,13 @@ class EpisodePanel:
         session: The studio.
         models: Its runs.
         folder: Where the fields go.
+        stage: Of the room: what is saved of it has the film's picture.
     """
 
-    def __init__(self, session: Session, models: Models, folder: viser.GuiFolderHandle) -> None:
-        self._session, self._models = session, models
+    def __init__(
+        self, session: Session, models: Models, folder: viser.GuiFolderHandle, stage: Stage
+    ) -> None:
+        self._session, self._models, self._stage = session, models, stage
         self._film: Any = None
         self._frames: list[np.ndarray] = []
         self._thread: threading.Thread | None = None
@@ -68,6 +76,8 @@ class EpisodePanel:
     def stop(self) -> None:
         """End the episode that runs, at its next frame."""
         self._wanted = False
+        if self._thread is not None and self._thread.is_alive():
+            self.told.content = "Stopping at the next frame ..."
 
     def _begin(self) -> None:
         path = self._models.runs().get(self.run.value)
@@ -91,6 +101,9 @@ class EpisodePanel:
             told = "Stopped."
         except HandfulError as error:
             told = f"Not run: {error}"
+        except Exception:  # a bug must not leave the panel waiting, nor be hidden
+            traceback.print_exc()
+            told = "Not run: something went wrong inside of handful; see the terminal."
         self._session.desk.do(partial(self._ended, told))
 
     def _ran(self, path: Path, task: str, setup: str, seed: int) -> str:
@@ -103,6 +116,10 @@ class EpisodePanel:
         with chosen.reset(seed, kind, gripper=hand) as episode:
             watcher = FilmWatcher(episode)
             self._film = watcher.film
+            # There is something to see while the model thinks, and when it does nothing.
+            watcher.film.cut(f"{chosen.name}, {setup}: before the first step")
+            watcher.film.still("start")
+            watcher.film.hold(START)
             watcher.film.on_take = self._check
             record = run_episode(episode, maker, watcher=watcher)
         outcome = "Success" if record.success else record.outcome
@@ -117,7 +134,7 @@ class EpisodePanel:
         film = self._film
         if film is not None and film.frames:
             self.picture.visible = True
-            self.picture.image = _small(film.frames[-1])
+            self._picture(_small(film.frames[-1]))
             self.told.content = f"{len(film.frames)} frames"
         if self._thread is not None and self._thread.is_alive():
             self._session.desk.later("film", LOOK_AGAIN, self._look)
@@ -137,7 +154,11 @@ class EpisodePanel:
     def _watch_again(self) -> None:
         """Show a moment of the episode that was run last."""
         if self._frames:
-            self.picture.image = self._frames[int(self.frame.value) - 1]
+            self._picture(self._frames[int(self.frame.value) - 1])
+
+    def _picture(self, frame: np.ndarray) -> None:
+        self.picture.image = frame
+        self._stage.pictures = (Image.fromarray(frame),)
 
 
 def _small(frame: np.ndarray) -> np.ndarray:

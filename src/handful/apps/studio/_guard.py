@@ -30,6 +30,7 @@ KEYS = (
 )  # fmt: skip
 _PAGE = Path(__file__).parent / "page"
 _OWN_FILES = {
+    "/studio/calm.js": ("calm.js", "text/javascript"),
     "/studio/keys.js": ("keys.js", "text/javascript"),
     "/studio/studio.css": ("studio.css", "text/css"),
 }

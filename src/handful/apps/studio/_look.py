@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import viser
 
+from handful.apps.studio._click import Ray
 from handful.apps.studio._hand import CALM, FINE, GIZMO, Hand
 from handful.apps.studio._models import NONE, Models, held_for
 from handful.apps.studio._scenes import SceneChoice, set_options
@@ -19,7 +20,7 @@ from handful.clouds import PointCloud, concatenate
 from handful.errors import OptionError
 from handful.geometry import pose_inverse, pose_to_rotation_translation, rotation_angle
 from handful.models import Field, QueryPoints
-from handful.policy import Predictor, RankedPoses, SceneView
+from handful.policy import Predictor, RankedPoses, ScenePoints, SceneView
 from handful.render import box_mesh, joined
 from handful.viz import (
     FieldOnCloud,
@@ -81,6 +82,7 @@ class LookRoom:
         self._scene: PointCloud | None = None
         self._palette: FieldPalette | None = None
         self._object: np.ndarray | None = None
+        self._spot: np.ndarray | None = None
         self._center, self._motion = np.eye(4), np.eye(4)
         self._first: tuple[Pose, float] | None = None
         self._along = Hand(self.stage, "along")
@@ -91,8 +93,9 @@ class LookRoom:
         session.edited(panel.scene.field, self._scene_chosen)
         session.edited(panel.layer, self._show)
         session.edited(panel.queries, self._show)
-        session.clicked(panel.select, lambda _: self._select())
-        session.edited(panel.size, self._select, "box")
+        session.clicked(panel.select, lambda _: self._select_at_best())
+        session.clicked(panel.click, lambda _: self._wait_for_click())
+        session.edited(panel.size, self._resized, "box")
         session.clicked(panel.back, lambda _: self._put_back())
 
     def open(self) -> None:
@@ -129,7 +132,7 @@ class LookRoom:
         self._scene, _ = self.panel.scene.clouds()
         self.stage.clear()
         self._object, self._motion, self._first = None, np.eye(4), None
-        self._palette = self._seen = None
+        self._palette = self._seen = self._spot = None
         low, high = np.percentile(self._scene.points, [2.0, 98.0], axis=0)
         self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
         self._look()
@@ -269,24 +272,51 @@ class LookRoom:
 
     # --- moving ----------------------------------------------------------------------------
 
-    def _select(self) -> None:
-        """Put a box around what the best pose is at; what is in it can be moved."""
-        if self._scene is None or self._first is None:
-            raise OptionError("look at a scene first: the box comes around the best pose.")
+    def _select_at_best(self) -> None:
+        """Select what the best pose is at."""
+        best = None if self._seen is None else self._seen.best
+        if best is None:
+            raise OptionError("no pose is found here: put the box where you click.")
         gripper = self._session.state.document.gripper
-        middle = (self._first[0] @ gripper.T_gripper_contact)[:3, 3]
+        self._select((best @ gripper.T_gripper_contact)[:3, 3])
+
+    def _wait_for_click(self) -> None:
+        """The next click on the scene puts the box there."""
+        self._session.tell("Click on the object: the box comes around it.")
+        self._session.click.wait(self._clicked)
+
+    def _clicked(self, ray: Ray) -> None:
+        if self._scene is None:
+            raise OptionError("look at a scene first.")
+        spot = ScenePoints(self._now().points).hit(*ray)
+        if spot is None:
+            raise OptionError("nothing of the scene is there: click on its points.")
+        self._select(spot)
+
+    def _resized(self) -> None:
+        """The box has another size: what is selected changes, where the object was not moved."""
+        if self._spot is not None and np.allclose(self._motion, np.eye(4)):
+            self._select(self._spot)
+
+    def _select(self, middle: np.ndarray) -> None:
+        """Put a box around a place; what is in it can be moved."""
+        assert self._scene is not None
+        scene = self._now()
         half = self.panel.size.value / 2000.0
-        near = (np.abs(self._scene.points - middle) <= half).all(axis=1)
-        heights = self._scene.points[near][:, 2]
+        near = (np.abs(scene.points - middle) <= half).all(axis=1)
+        heights = scene.points[near][:, 2]
         ground = float(np.percentile(heights, 1.0)) if near.any() else -np.inf
         # What the object stands on stays: the lowest layer of the box.
-        near &= self._scene.points[:, 2] > ground + GROUND
+        near &= scene.points[:, 2] > ground + GROUND
         if near.sum() < 10:
-            raise OptionError("hardly anything is in the box: make it larger.")
-        self._object, self._motion = near, np.eye(4)
-        self._center = np.eye(4)
-        self._center[:3, 3] = self._scene.points[near].mean(axis=0)
-        points = self._scene.points[near].astype(np.float64) - self._center[:3, 3]
+            raise OptionError(
+                "hardly anything is in the box: make it larger, or put it where you click."
+            )
+        # What was moved before stays where it is.
+        self._scene, self._object, self._motion = scene, near, np.eye(4)
+        self._spot, self._center = middle, np.eye(4)
+        self._center[:3, 3] = scene.points[near].mean(axis=0)
+        points = scene.points[near].astype(np.float64) - self._center[:3, 3]
         self.stage.remove("object")
         self.stage.gizmo("object", self._center, 1.3 * GIZMO, self._on_move)
         low, high = (tuple(one.tolist()) for one in (points.min(axis=0), points.max(axis=0)))
@@ -341,5 +371,6 @@ class LookPanel:
             with gui.add_folder("Move the object"):
                 self.size = gui.add_slider("Box / mm", 40.0, 400.0, 5.0, 200.0)
                 self.select = gui.add_button("Select it by a box")
+                self.click = gui.add_button("Put the box where I click", icon=viser.Icon.POINTER)
                 self.back = gui.add_button("Put it back")
                 self.moved = gui.add_markdown("")

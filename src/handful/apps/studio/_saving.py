@@ -45,14 +45,27 @@ def save_page(
 ) -> Path:
     """The same as a page with everything in it."""
     _check(contents)
-    page = page_of_scene(contents.clouds, contents.meshes, f"handful studio: {room}")
+    title = f"handful studio: {room}"
+    page = page_of_scene(contents.clouds, contents.meshes, title, contents.pictures)
     return _kept(page.encode(), folder, f"{room.lower()}.html", client)
 
 
 def picture(contents: Contents, client: viser.ClientHandle | None = None) -> Image.Image:
-    """What is shown, drawn by our own renderer."""
+    """What is shown, drawn by our own renderer, with the panel's pictures to its right."""
     _check(contents)
-    return draw_picture(list(contents.clouds), list(contents.meshes), _camera(contents, client))
+    camera = _camera(contents, client)
+    scene = draw_picture(list(contents.clouds), list(contents.meshes), camera)
+    if not contents.pictures:
+        return scene
+    wide = scene.width + max(one.width for one in contents.pictures)
+    high = max(scene.height, sum(one.height for one in contents.pictures))
+    whole = Image.new("RGB", (wide, high), "white")
+    whole.paste(scene, (0, 0))
+    top = 0
+    for one in contents.pictures:
+        whole.paste(one, (scene.width, top))
+        top += one.height
+    return whole
 
 
 def _check(contents: Contents) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import viser
 from jaxtyping import Float
 
+from handful.apps.studio._click import SceneClick
 from handful.apps.studio._config import StudioConfig
 from handful.apps.studio._desk import Desk
 from handful.apps.studio._document import Document
@@ -119,6 +120,7 @@ class Session:
         self.reader = CloudReader(config.max_points)
         self.selection = self.state.nearest(Selection())
         self.desk = Desk(lambda sentence, _: self.tell(sentence, bad=True))
+        self.click = SceneClick(server.scene, self.desk)
         self._said: viser.GuiMarkdownHandle | None = None
         self._prepared: OrderedDict[int, PreparedCloud] = OrderedDict()
         self.on_change: list[Callable[[], None]] = []

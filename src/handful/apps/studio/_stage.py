@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
+from PIL import Image
 from scipy.spatial import cKDTree
 from viser import PointCloudHandle, SceneApi, SceneNodeHandle, TransformControlsHandle
 
@@ -35,10 +36,11 @@ LEAST_SIZE, MOST_SIZE = 0.0008, 0.012
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What is shown, scene frame."""
+    """What is shown, scene frame; and pictures of the panel."""
 
     clouds: tuple[PointCloud, ...]
     meshes: tuple[ColoredMesh, ...]
+    pictures: tuple[Image.Image, ...] = ()
 
 
 class Stage:
@@ -49,6 +51,9 @@ class Stage:
     Args:
         scene: Of the pages.
         root: Name of the room's part.
+
+    Attributes:
+        pictures: What the room's panel shows besides: curves, or a film.
     """
 
     def __init__(self, scene: SceneApi, root: str) -> None:
@@ -58,6 +63,7 @@ class Stage:
         self._things: dict[str, PointCloud | ColoredMesh | None] = {}
         self._poses: dict[str, Pose] = {}
         self._hidden: set[str] = set()
+        self.pictures: tuple[Image.Image, ...] = ()
         self._base = scene.add_frame(self._root, show_axes=False)
 
     # --- showing ---------------------------------------------------------------------------
@@ -232,7 +238,7 @@ class Stage:
                 clouds.append(thing.transformed(pose))
             else:
                 meshes.append(thing.transformed(pose))
-        return Contents(tuple(clouds), tuple(meshes))
+        return Contents(tuple(clouds), tuple(meshes), self.pictures)
 
 
 def blocks(

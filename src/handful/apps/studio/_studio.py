@@ -112,6 +112,7 @@ class Studio:
 
     def _enter(self, name: str) -> None:
         """Go to a room."""
+        self.session.click.forget()
         for room in self.rooms:
             here = room.name == name
             if room is self._open and not here:

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import viser
 
 from handful.apps._listening import is_loopback
+from handful.apps.studio._click import Ray
 from handful.apps.studio._document import Document, Scene
 from handful.apps.studio._hand import Hand
 from handful.apps.studio._judged import judged, told_checks
@@ -231,23 +231,15 @@ class TeachRoom:
 
     def _wait_for_click(self) -> None:
         """The next click on the scene puts the gripper there."""
-        scene_api = self._session.server.scene
         self._session.tell("Click on the scene: the gripper goes there.")
+        self._session.click.wait(self._clicked)
 
-        @scene_api.on_pointer_event("click")
-        def _(event: viser.ScenePointerEvent) -> None:
-            scene_api.remove_pointer_callback()
-            origin, direction = event.ray_origin, event.ray_direction
-            if origin is not None and direction is not None:
-                ray = np.array(origin), np.array(direction)
-                self._session.desk.do(partial(self._clicked, *ray))
-
-    def _clicked(self, origin: np.ndarray, direction: np.ndarray) -> None:
+    def _clicked(self, ray: Ray) -> None:
         scene, _ = self._clouds()
         if scene is None:
             return
         points = self._session.prepared(scene).points
-        spot = points.hit(origin, direction)
+        spot = points.hit(*ray)
         if spot is None:
             raise OptionError("nothing of the scene is there: click on its points.")
         self._put(self._snapped(scene, spot))

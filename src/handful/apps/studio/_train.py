@@ -33,6 +33,9 @@ from handful.viz import Curve, picture_of_curves
 
 CHECKPOINTS = 4.0
 """Seconds between two checkpoints, and so between two looks at the best pose so far."""
+REST = 3.0
+"""After a look at the best pose, none for this many times as long as it took: the training, which
+may have no other core, is not to wait for those who watch it."""
 DRAW = 0.7
 """Seconds between two pictures of the curves."""
 ALL = "all steps"
@@ -63,7 +66,7 @@ class TrainRoom:
         self._stop = threading.Event()
         self._reports: dict[str, list[StepReport]] = {}
         self._jobs: list[TrainingJob] = []
-        self._looked = ("", 0.0)
+        self._looked, self._look_again = ("", 0.0), 0.0
         self._here = False
         session.clicked(self.panel.start, lambda _: self._begin(resume=False))
         session.clicked(self.panel.resume, lambda _: self._begin(resume=True))
@@ -231,8 +234,10 @@ class TrainRoom:
             loss = Curve("loss", [one.loss for one in shown], BLUE)
             target = Curve("energy of targets", [one.target_energy for one in shown], GREEN)
             other = Curve("energy of others", [one.negative_energy for one in shown], RED)
-            self.panel.loss.image = np.asarray(picture_of_curves([loss], total))
-            self.panel.energies.image = np.asarray(picture_of_curves([target, other], total))
+            losses = picture_of_curves([loss], total)
+            energies = picture_of_curves([target, other], total)
+            self.panel.loss.image, self.panel.energies.image = map(np.asarray, (losses, energies))
+            self.stage.pictures = (losses, energies)
             self.panel.loss.visible = self.panel.energies.visible = True
         if words and self.running and not self._stop.is_set():
             self.panel.told.content = "\n\n".join(words)
@@ -243,11 +248,14 @@ class TrainRoom:
         low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
         self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
         self._hand.hide()
-        self._looked = ("", 0.0)
+        self._looked, self._look_again = ("", 0.0), 0.0
 
     def _show_best(self) -> None:
-        """The best pose of the last checkpoint, of the step whose training is newest."""
-        for job in self._jobs:
+        """The best pose of the last checkpoint."""
+        if time.monotonic() < self._look_again:
+            return
+        # Steps that are trained side by side take turns.
+        for job in sorted(self._jobs, key=lambda one: one.recipe.step.name == self._looked[0]):
             step = job.recipe.step
             file = RunFolder(job.folder).checkpoint(step.name)
             if not file.is_file() or len(self._reports.get(step.name, [])) < 2:
@@ -264,13 +272,15 @@ class TrainRoom:
             self._looked = mark
             held = held_for(predictor, grasp)
             found = predictor.sample(scene, held, n=1)
+            took = time.monotonic() - start
+            self._look_again = time.monotonic() + REST * took
             if not len(found):
                 continue
             self._hand.show(found.T_scene_gripper[0], predictor.gripper, color=CALM, held=held)
             done = self._reports[step.name][-1].step + 1
             self.panel.best.content = plain(
                 f"The best pose for {step.name} after {done} steps: energy {found.energy[0]:.2f} "
-                f"(found in {time.monotonic() - start:.1f} s)."
+                f"(found in {took:.1f} s)."
             )
             return
 

@@ -68,7 +68,7 @@ class TryRoom:
         session.edited(panel.rank, self._show_rank, "rank")
         session.edited(panel.confidence, self._show_rank, "rank")
         session.edited(panel.ghost, self._show_rank, "rank")
-        self.episodes = EpisodePanel(session, models, panel.folder)
+        self.episodes = EpisodePanel(session, models, panel.folder, self.stage)
 
     def open(self) -> None:
         """Offer what there is, and show the scene."""

@@ -1,0 +1,67 @@
+// Draws the scene only while something moves in it. The library draws sixty pictures a second
+// whether or not they differ, which takes a whole core where a browser draws in software: the core
+// that a training needs. Its loop goes on; while nothing moves, its drawing commands do nothing, and
+// the canvas keeps the last picture.
+"use strict";
+(() => {
+  const AFTER_INPUT = 1500; // milliseconds: the view glides on after the mouse is let go
+  const AFTER_CHANGE = 700;
+  const AT_LEAST_EVERY = 3000;
+  let busyUntil = performance.now() + 5000; // textures and shaders come at first
+  let drawing = true;
+  let last = 0;
+  const sizes = new WeakMap();
+
+  const wake = (milliseconds) => {
+    busyUntil = Math.max(busyUntil, performance.now() + milliseconds);
+  };
+  for (const kind of ["pointerdown", "pointermove", "pointerup", "wheel", "keydown", "resize"]) {
+    window.addEventListener(kind, () => wake(AFTER_INPUT), { capture: true, passive: true });
+  }
+
+  // What the server says to the scene; words and curves of the panel are drawn by other means.
+  const ofPanel = (message) => /^Gui(?!3D)|Notification|^FileTransfer/.test(message.type);
+  const Theirs = window.Worker;
+  window.Worker = class extends Theirs {
+    constructor(...values) {
+      super(...values);
+      this.addEventListener("message", ({ data }) => {
+        const messages = (data && data.messages) || [];
+        if (!messages.every(ofPanel)) wake(AFTER_CHANGE);
+      });
+    }
+  };
+
+  // Once for every picture, before the library's loop: draw this one?
+  const decide = (now) => {
+    drawing = now < busyUntil || now - last > AT_LEAST_EVERY;
+    if (drawing) last = now;
+    window.requestAnimationFrame(decide);
+  };
+  window.requestAnimationFrame(decide);
+
+  // A canvas of another size is empty.
+  const resized = (gl) => {
+    const size = `${gl.drawingBufferWidth} ${gl.drawingBufferHeight}`;
+    if (sizes.get(gl) === size) return false;
+    sizes.set(gl, size);
+    return true;
+  };
+  const commands = [
+    "clear", "drawArrays", "drawElements", "drawArraysInstanced", "drawElementsInstanced",
+    "drawRangeElements",
+  ];
+  for (const context of [window.WebGLRenderingContext, window.WebGL2RenderingContext]) {
+    for (const name of commands) {
+      const theirs = context && context.prototype[name];
+      if (!theirs) continue;
+      context.prototype[name] = function (...values) {
+        if (resized(this)) {
+          drawing = true;
+          wake(AFTER_CHANGE);
+        }
+        return drawing ? theirs.apply(this, values) : undefined;
+      };
+    }
+  }
+})();
