@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.clouds import PointCloud, radius_graph, radius_neighbours, voxel_filter
-from handful.errors import EmptyCloudError, OptionError
+from handful.clouds import Edges, PointCloud, radius_graph, radius_neighbours, voxel_filter
+from handful.errors import CloudError, EmptyCloudError, OptionError
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -56,14 +56,19 @@ def test_voxel_filter_does_not_depend_on_the_order_of_points(seed):
     np.testing.assert_allclose(one.points, other.points, atol=1e-12)
 
 
+def assert_edges_are(edges: Edges, target: np.ndarray, source: np.ndarray) -> None:
+    """Sorted by target; the order of sources is not said."""
+    order = np.lexsort([edges.source, edges.target])
+    assert np.array_equal(edges.target, target)
+    assert np.array_equal(edges.source[order], source)
+
+
 @given(seeds, st.integers(2, 120), st.floats(0.01, 0.6))
 def test_radius_graph_has_every_pair_and_no_other(seed, count, radius):
     points = cloud_from(seed, count).points
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
     target, source = np.nonzero((distance <= radius) & ~np.eye(count, dtype=bool))
-    edges = radius_graph(points, radius)
-    assert np.array_equal(edges.target, target)
-    assert np.array_equal(edges.source, source)
+    assert_edges_are(radius_graph(points, radius), target, source)
 
 
 @given(seeds, st.integers(1, 60), st.integers(2, 60), st.floats(0.01, 0.6))
@@ -73,14 +78,39 @@ def test_radius_neighbours_has_every_pair_and_no_other(seed, queries, count, rad
     where[0] = points[0]  # a coinciding point is a neighbour
     distance = np.linalg.norm(where[:, None] - points[None], axis=-1)
     target, source = np.nonzero(distance <= radius)
-    edges = radius_neighbours(where, points, radius)
-    assert np.array_equal(edges.target, target)
-    assert np.array_equal(edges.source, source)
+    assert_edges_are(radius_neighbours(where, points, radius), target, source)
 
 
 def test_a_dense_cloud_loses_no_neighbour():
     points = np.random.default_rng(0).uniform(0, 0.01, (400, 3))
     assert len(radius_graph(points, 1.0).target) == 400 * 399
+
+
+def test_neighbours_one_radius_apart_are_found_however_cells_are_rounded():
+    radius = 0.06
+    line = np.arange(2000)[:, None] * radius * np.array([1.0, 0.0, 0.0])
+    gaps = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    edges = radius_graph(line, radius)
+    assert len(edges.target) == 2 * (gaps <= radius).sum() > 0
+
+
+def test_too_many_neighbours_are_refused_before_they_are_counted():
+    points = np.random.default_rng(0).uniform(0, 0.01, (400_000, 3))
+    with pytest.raises(CloudError, match=r"more than 50,000,000 neighbours within 1 m\. Thin"):
+        radius_graph(points, 1.0)
+
+
+def test_points_that_are_too_far_apart_for_cells_are_refused():
+    with pytest.raises(CloudError, match=r"spread over 1e\+06 m: need less than 1048\.58 m"):
+        radius_graph(np.array([[0.0, 0.0, 0.0], [1e6, 0.0, 0.0]]), 0.001)
+
+
+def test_queries_anywhere_are_answered():
+    points = np.zeros((1, 3))
+    where = np.array([[1e300, 0, 0], [-np.inf, 0, 0], [0, np.nan, 0], [0, 0, 1e-3]])
+    edges = radius_neighbours(where, points, 0.1)
+    assert edges.target.tolist() == [3]
+    assert len(radius_neighbours(where, points[:0], 0.1).target) == 0
 
 
 def test_nobody_near_gives_no_edges():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from handful.nn._compiled import compiled
+from handful._compiled import compiled
 
 
 def doubled(values):
@@ -66,7 +66,7 @@ DepthwiseTransformerLayer(2, 2, 4, heads=2)(features, edges).sum().backward()
 layer, near = TensorFieldLayer(2, 4, Types((2,))), FieldEdges(index, index, points, points, 2.0)
 layer.at_few(features, layer.kernel(), near).sum().backward()
 layer(layer.point_matrices(features, layer.kernel()), near).sum().backward()
-kernels = [*depthwise_kernels(4, 8), *field_kernels(5, 2, 36)[:2], *field_kernels(5, 2, 2)[2:]]
+kernels = [*depthwise_kernels(4), *field_kernels(5, 2, 36)[:2], *field_kernels(5, 2, 2)[2:]]
 stats = [getattr(kernel, 'func', kernel).stats for kernel in kernels]
 print(sum(len(each.cache_hits) for each in stats), sum(len(each.cache_misses) for each in stats))
 """

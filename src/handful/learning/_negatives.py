@@ -151,8 +151,9 @@ class LatticeNegatives:
     ) -> Likelihood:
         """The bound above, on a new lattice."""
         lattice = self.lattice(scene.points, generator)
-        at_target = energy.per_query(poses)
+        # First: where many positions were looked at, few more cost less.
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
+        at_target = energy.per_query(poses)
         peak = self.near.log_share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
         near = torch.full_like(at_target, -math.inf)
         if self.near.count > 0:

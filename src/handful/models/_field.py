@@ -252,7 +252,7 @@ class Field:
 
     def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
         """Values at positions in metres, differentiable with respect to them."""
-        if len(positions) <= FEW_POSITIONS:
+        if len(positions) <= FEW_POSITIONS and (positions.requires_grad or not self._known):
             edges = self.head.edges(self.encoded, positions)
             return self.head.at_few(self.encoded, self._kernel, edges)
         parts = [
@@ -260,6 +260,14 @@ class Field:
             for part in positions.split(POSITIONS_AT_ONCE)
         ]
         return torch.cat(parts)
+
+    @property
+    def _known(self) -> bool:
+        """Whether the matrices are there already: then they serve few positions, too.
+
+        Only derivatives of derivatives by positions take longer with them.
+        """
+        return "_matrices" in self.__dict__
 
     @cached_property
     def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:

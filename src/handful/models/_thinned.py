@@ -8,16 +8,18 @@ Moments of the cloud around each point say so, as numbers that turn with the clo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import no_type_check
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
 
+from handful._compiled import compiled
 from handful.clouds import NeighbourIndex, PointCloud, voxel_filter
-from handful.geometry import spherical_harmonics
 
 DEGREE = 2
 """Highest degree of the moments."""
+COMPONENTS = (DEGREE + 1) ** 2
+"""Of the moments: those of degree 0, then 1, then 2."""
 AT_ONCE = 20_000
 """Points whose surroundings are looked at in one go: bounds memory."""
 
@@ -94,15 +96,31 @@ def _moments(
     radius: float,
 ) -> Float[np.ndarray, "centers components"]:
     edges = index.around(centers, radius)
-    offset = (points[edges.source].astype(np.float64) - centers[edges.target]) / radius
-    square = np.minimum(np.square(offset).sum(axis=1), 1.0)
-    values = spherical_harmonics(
-        torch.from_numpy(offset), DEGREE, normalize=False, normalization="norm"
-    ).numpy()
-    values[:, 0] = square
-    weight = np.square(1.0 - square)
-    total = np.bincount(edges.target, weight, minlength=len(centers))
-    sums = [
-        np.bincount(edges.target, weight * column, minlength=len(centers)) for column in values.T
-    ]
-    return np.stack(sums, axis=1) / np.maximum(total, 1e-9)[:, None]
+    sums = np.zeros((len(centers), COMPONENTS + 1))
+    ends = centers.astype(np.float64), points.astype(np.float64)
+    _add_moments(*ends, edges.target, edges.source, radius, sums)
+    return sums[:, :COMPONENTS] / np.maximum(sums[:, COMPONENTS:], 1e-9)
+
+
+@compiled
+@no_type_check
+def _add_moments(centers, points, target, source, radius, sums):
+    """Add the weighted harmonics of each pair to the sums of its center, and the weight itself."""
+    root = np.sqrt(3.0)
+    for e in range(len(target)):
+        i, j = target[e], source[e]
+        x = (points[j, 0] - centers[i, 0]) / radius
+        y = (points[j, 1] - centers[i, 1]) / radius
+        z = (points[j, 2] - centers[i, 2]) / radius
+        square = min(x * x + y * y + z * z, 1.0)
+        weight = (1.0 - square) ** 2
+        sums[i, 0] += weight * square
+        sums[i, 1] += weight * x
+        sums[i, 2] += weight * y
+        sums[i, 3] += weight * z
+        sums[i, 4] += weight * root * x * z
+        sums[i, 5] += weight * root * x * y
+        sums[i, 6] += weight * (y * y - 0.5 * (x * x + z * z))
+        sums[i, 7] += weight * root * y * z
+        sums[i, 8] += weight * root * 0.5 * (z * z - x * x)
+        sums[i, 9] += weight

@@ -4,8 +4,9 @@ As in `_convolution`, a kernel in the frame of an edge mixes rows of the same or
 number for m = 0, and for each m > 0 by two numbers a, b that act on rows (+m, -m) like a complex
 number. Here these numbers are functions of the edge's length, learned for each order, pair of
 degrees and channel, and channels are not mixed: a linear layer at the points does that before and
-after (as in NequIP, Batzner et al., 2022). An edge then costs a tenth of the arithmetic, and all of
-it is done in one compiled loop (`_depthwise_kernels`).
+after (as in NequIP, Batzner et al., 2022). The functions are tabulated, and edges interpolate. An
+edge then costs a twentieth of the arithmetic, and all of it is done in one compiled loop
+(`_depthwise_kernels`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from handful.nn._depthwise_kernels import depthwise_kernels
 from handful.nn._edge_turns import DEGREE as COMPILED_DEGREE
 from handful.nn._frames import EdgeGeometry
 from handful.nn._layout import component_count
+from handful.nn._radial import bernstein_basis, knot_lengths
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,10 @@ class DepthwiseConvolution(nn.Module):
         self, features: Float[Tensor, "points in_components channels"], edges: EdgeGeometry
     ) -> tuple[Float[Tensor, "edges components channels"], Float[Tensor, "edges channels"]]:
         """Messages in the frame of the cloud, and keys, by array operations."""
-        couplings = self._couplings
-        basis = edges.radial_basis(self.weights.shape[2])
-        weights = torch.einsum("eb,wcb->ewc", basis, self.weights)
+        couplings, table = self._couplings, self._table()
+        knot, part = edges.radial_knots
+        low, high = table.index_select(0, knot), table.index_select(0, knot + 1)
+        weights = torch.lerp(low, high, part[:, None]).unflatten(1, self.weights.shape[:2])
         turns = edges.turns(max(self._in_degree, self._out_degree))
         sources = features.index_select(0, edges.source)
         local = _turned(sources, turns, couplings.inward[:, [1, 0, 2]], couplings.key)
@@ -144,9 +147,14 @@ class DepthwiseConvolution(nn.Module):
             heads: Heads of the attention, which share out the channels.
             limit: Largest absolute logit.
         """
-        weights = self.weights.permute(2, 0, 1).flatten(1)
-        sums, totals = _Sums.apply(edges, heads, limit, features.flatten(1), queries, weights)
+        inputs = features.flatten(1), queries, self._table()
+        sums, totals = _Sums.apply(edges, heads, limit, *inputs)
         return sums.unflatten(1, features.shape[1:]), totals
+
+    def _table(self) -> Float[Tensor, "knots weights_channels"]:
+        """The weights at the lengths of the knots."""
+        flat = self.weights.flatten(0, 1)
+        return bernstein_basis(knot_lengths(flat), flat.shape[1]) @ flat.mT
 
 
 class _Sums(torch.autograd.Function):
@@ -157,10 +165,10 @@ class _Sums(torch.autograd.Function):
         inputs = tuple(tensor.contiguous() for tensor in inputs)
         ctx.edges, ctx.options = edges, (heads, limit)
         ctx.save_for_backward(*inputs)
-        features, queries, weights = inputs
+        features, queries, _ = inputs
         sums = torch.zeros_like(features)
         totals = features.new_zeros(len(features), heads)
-        kernels = depthwise_kernels(queries.shape[1], len(weights))
+        kernels = depthwise_kernels(queries.shape[1])
         kernels.there(*_inputs(edges, heads, limit, *inputs), sums.numpy(), totals.numpy())
         return sums, totals
 
@@ -169,7 +177,7 @@ class _Sums(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         inputs = ctx.saved_tensors
         slopes = [torch.zeros_like(tensor) for tensor in inputs]
-        kernels = depthwise_kernels(inputs[1].shape[1], len(inputs[2]))
+        kernels = depthwise_kernels(inputs[1].shape[1])
         kernels.back(
             *_inputs(ctx.edges, *ctx.options, *inputs),
             *(grad.contiguous().numpy() for grad in grads),
@@ -180,12 +188,13 @@ class _Sums(torch.autograd.Function):
 
 def _inputs(edges: EdgeGeometry, heads: int, limit: float, *inputs: Tensor) -> list[Any]:
     """What both kernels take first."""
-    features, queries, weights = (tensor.numpy() for tensor in inputs)
-    numbers = (edges.cutoff, edges.radial_basis(len(weights)), edges.turns(COMPILED_DEGREE))
-    cutoff, basis, turns = (tensor.detach().contiguous().numpy() for tensor in numbers)
+    features, queries, table = (tensor.numpy() for tensor in inputs)
+    knot, part = edges.radial_knots
     ends = edges.source.numpy(), edges.target.numpy()
-    number = weights.dtype.type(limit)
-    return [features, queries, *ends, cutoff, basis, weights, turns, heads, number]
+    numbers = (edges.cutoff, part, edges.turns(COMPILED_DEGREE))
+    cutoff, parts, turns = (tensor.detach().contiguous().numpy() for tensor in numbers)
+    number = table.dtype.type(limit)
+    return [features, queries, *ends, cutoff, knot.numpy(), parts, table, turns, heads, number]
 
 
 def _turned(

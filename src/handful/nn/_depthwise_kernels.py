@@ -20,24 +20,24 @@ from typing import Any, NamedTuple, no_type_check
 
 import numba
 import numpy as np
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from handful.nn._compiled import compiled
+from handful._compiled import compiled
 
 
 class DepthwiseKernels(NamedTuple):
     """Kernels for features and messages up to degree 2.
 
     Both take first: features [points, 9 * channels], queries [points, channels], source and target
-    of the edges, their cut-off and radial functions [edges, functions], weights [functions, 22 *
-    channels], entries of the edges' Wigner matrices [edges, 35], the number of heads and the
-    largest absolute logit. Weights are in the order of `Couplings.between(2, 2)`.
+    of the edges, their cut-off, the knots below their lengths and the parts of the way to the next
+    ones, a table of weights [knots, 22 * channels], entries of the edges' Wigner matrices [edges,
+    35], the number of heads and the largest absolute logit. Weights are in the order of
+    `Couplings.between(2, 2)`.
 
     Attributes:
         there: And then sums [points, 9 * channels] of weighed messages and totals [points, heads]
             of strengths, which are added to.
         back: And then the derivatives of a loss by these sums and totals, and arrays like features,
-            queries and weights, to which the derivatives of that loss by them are added.
+            queries and table, to which the derivatives of that loss by them are added.
     """
 
     there: Any
@@ -46,20 +46,21 @@ class DepthwiseKernels(NamedTuple):
 
 @lru_cache(maxsize=16)
 @no_type_check
-def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
-    """Kernels whose loops over channels and radial functions have a known length."""
+def depthwise_kernels(channels: int) -> DepthwiseKernels:
+    """Kernels whose loops over channels have a known length."""
     size = 22 * channels
 
     @compiled
     def there(
-        features, queries, source, target, cutoff, basis, weights, turns, heads, limit, sums, totals
-    ):
+        features, queries, source, target, cutoff, knot, part, table, turns, heads, limit,
+        sums, totals,
+    ):  # fmt: skip
         w, rows = np.empty(size, features.dtype), np.empty(9 * channels, features.dtype)
         keys, strength = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
         share = channels // heads
         for e in range(len(source)):
             i = target[e]
-            _weights_of_edge(to_fixed_tuple(basis[e], functions), weights, functions, size, w)
+            _weights_of_edge(table[knot[e]], table[knot[e] + 1], part[e], size, w)
             _turn_in(turns[e], features[source[e]], channels, rows)
             _keys(w, rows, channels, keys)
             for h in range(heads):
@@ -76,8 +77,8 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
 
     @compiled
     def back(
-        features, queries, source, target, cutoff, basis, weights, turns, heads, limit,
-        by_sums, by_totals, by_features, by_queries, by_weights,
+        features, queries, source, target, cutoff, knot, part, table, turns, heads, limit,
+        by_sums, by_totals, by_features, by_queries, by_table,
     ):  # fmt: skip
         w, by_w = np.empty(size, features.dtype), np.empty(size, features.dtype)
         rows, mixed = np.empty(9 * channels, features.dtype), np.empty(9 * channels, features.dtype)
@@ -86,8 +87,8 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
         strength, pulls = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
         share = channels // heads
         for e in range(len(source)):
-            i, j, g = target[e], source[e], to_fixed_tuple(basis[e], functions)
-            _weights_of_edge(g, weights, functions, size, w)
+            i, j, k = target[e], source[e], knot[e]
+            _weights_of_edge(table[k], table[k + 1], part[e], size, w)
             _turn_in(turns[e], features[j], channels, rows)
             _keys(w, rows, channels, keys)
             mixed[:] = rows
@@ -118,9 +119,9 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
             _by_weights_of_edge(rows, slopes, pulls, channels, by_w)
             _mix_back(w, slopes, pulls, channels, rows)
             _turn_out(turns[e], rows, channels, by_features[j])
-            for b in range(functions):
-                for k in range(size):
-                    by_weights[b, k] += g[b] * by_w[k]
+            # A number of Python would make all of the loop's numbers as precise as itself.
+            _add_times(part.dtype.type(1) - part[e], by_w, size, by_table[k])
+            _add_times(part[e], by_w, size, by_table[k + 1])
 
     return DepthwiseKernels(there, back)
 
@@ -131,13 +132,17 @@ def depthwise_kernels(channels: int, functions: int) -> DepthwiseKernels:
 
 @numba.njit(inline="always")
 @no_type_check
-def _weights_of_edge(g, weights, functions, size, w):
-    """Weights w [22 rows] of an edge with radial functions g."""
+def _weights_of_edge(low, high, part, size, w):
+    """Weights w [22 rows] of an edge between two knots."""
     for k in range(size):
-        total = g[0] * weights[0, k]
-        for b in range(1, functions):
-            total += g[b] * weights[b, k]
-        w[k] = total
+        w[k] = low[k] + part * (high[k] - low[k])
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _add_times(factor, given, size, out):
+    for k in range(size):
+        out[k] += factor * given[k]
 
 
 @numba.njit(inline="always")

@@ -14,7 +14,7 @@ from typing import no_type_check
 from jaxtyping import Float
 from torch import Tensor
 
-from handful.nn._compiled import compiled
+from handful._compiled import compiled
 
 DEGREE = 2
 _ENTRIES = 35

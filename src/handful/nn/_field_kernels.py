@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, no_type_check
 import numpy as np
 import torch
 
+from handful._compiled import compiled
 from handful.geometry import spherical_harmonics
-from handful.nn._compiled import compiled
 from handful.nn._layout import component_count
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, no_type_check
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from handful._compiled import compiled
 from handful.nn._field_kernels import field_kernels
 from handful.nn._frames import EdgeGeometry
 
@@ -47,8 +48,11 @@ class FieldEdges:
     @cached_property
     def by_source(self) -> FieldEdges:
         """The same edges sorted by source."""
-        order = torch.argsort(self.source, stable=True)
-        return replace(self, target=self.target[order], source=self.source[order])
+        target, source = torch.empty_like(self.target), torch.empty_like(self.source)
+        counts = torch.bincount(self.source, minlength=len(self.points))
+        numbers = (counts.cumsum(0) - counts, self.target, self.source, target, source)
+        _sort_by_source(*(tensor.numpy() for tensor in numbers))
+        return replace(self, target=target, source=source)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -98,6 +102,17 @@ def product_sums(
 ) -> tuple[Float[Tensor, "positions outputs"], Float[Tensor, "positions"]]:
     """For each position the sum of basis @ matrices over its edges, and that of the cut-off."""
     return _Sums.apply(False, basis, edges.by_source, slow, edges.positions, matrices)
+
+
+@compiled
+@no_type_check
+def _sort_by_source(places, target, source, target_out, source_out):
+    """Write edges in the order of their sources, given the place of the first edge of each."""
+    for e in range(len(source)):
+        j = source[e]
+        target_out[places[j]] = target[e]
+        source_out[places[j]] = j
+        places[j] += 1
 
 
 class _Sums(torch.autograd.Function):

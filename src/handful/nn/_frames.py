@@ -13,7 +13,7 @@ from handful.geometry import spherical_harmonics, wigner_d_blocks
 from handful.nn._edge_turns import DEGREE as COMPILED_DEGREE
 from handful.nn._edge_turns import edge_turns
 from handful.nn._layout import block_scatter, component_count, degree_sizes, rows_by_order
-from handful.nn._radial import bernstein_basis, smooth_cutoff
+from handful.nn._radial import between_knots, smooth_cutoff
 
 TINY = 1e-12
 
@@ -37,7 +37,6 @@ class EdgeGeometry:
     targets: int
     _alignments: dict[tuple[int, int], Tensor] = field(default_factory=dict, repr=False)
     _turns: dict[int, Tensor] = field(default_factory=dict, repr=False)
-    _radial_basis: dict[int, Tensor] = field(default_factory=dict, repr=False)
     _parts: list[EdgeGeometry] = field(default_factory=list, repr=False)
 
     @classmethod
@@ -82,11 +81,10 @@ class EdgeGeometry:
         """The smooth cut-off of each edge."""
         return smooth_cutoff(self.length)
 
-    def radial_basis(self, count: int) -> Float[Tensor, "edges count"]:
-        """Bernstein polynomials of the lengths. They are computed once and kept."""
-        if count not in self._radial_basis:
-            self._radial_basis[count] = bernstein_basis(self.length, count)
-        return self._radial_basis[count]
+    @cached_property
+    def radial_knots(self) -> tuple[Int[Tensor, "edges"], Float[Tensor, "edges"]]:
+        """The knot below each length (`knot_lengths`), and the part of the way to the next one."""
+        return between_knots(self.length)
 
     def turns(self, max_degree: int) -> Float[Tensor, "edges entries"]:
         """Entries of the Wigner matrices that take features to the edges' frames, by degree.

@@ -16,13 +16,16 @@ from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt
 from torch import Tensor
 
+from handful._compiled import compiled
 from handful.geometry import coupling_coefficients
-from handful.nn._compiled import compiled
 from handful.nn._layout import component_count, degree_sizes
 from handful.nn._types import Types
+
+_FOUR = 4
+"""Channels that are added up as one vector."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,39 @@ class Path:
     out_degree: int
 
 
-class _Assembly(NamedTuple):
-    """How the columns of one output degree are added up.
+class _SparseMap(NamedTuple):
+    """A sparse linear map of vectors, in blocks of neighbouring numbers that are treated alike.
 
     Attributes:
-        channels: Channels of the output degree.
-        entries: (place in the mixed features, harmonic, column): what is added where.
-        coefficients: And times which number.
-        columns: First column of the degree, and the one after its last.
+        block: Numbers in a block.
+        into: First number of each block of the output.
+        first: The terms of output block i are those from first[i] up to first[i + 1].
+        place: First number of the input block of each term.
+        factor: What it is multiplied by.
     """
 
-    channels: int
-    entries: Int[np.ndarray, "entries 3"]
-    coefficients: Float[np.ndarray, "entries"]
-    columns: tuple[int, int]
+    block: int
+    into: UInt[np.ndarray, "blocks"]
+    first: Int[np.ndarray, "blocks_and_one"]
+    place: UInt[np.ndarray, "terms"]
+    factor: Float[np.ndarray, "terms"]
+
+    @classmethod
+    def of(cls, block: int, terms: Sequence[tuple[int, int, float]], outputs: int) -> _SparseMap:
+        """The map to `outputs` numbers with terms (number out, number in, factor)."""
+        into = np.arange(0, outputs, block)
+        ordered = sorted(terms)
+        first = np.searchsorted([number for number, _, _ in ordered], [*into, outputs])
+        place = np.array([place for _, place, _ in ordered], dtype=np.uint64)
+        factor = np.array([factor for _, _, factor in ordered])
+        return cls(block, into.astype(np.uint64), first, place, factor)
+
+    def apply(self, given: Tensor, out: Tensor) -> None:
+        """Write the image of each row of `given` to that of `out`."""
+        numbers = given.numpy()
+        factor = self.factor.astype(numbers.dtype)
+        kernel = _apply_in_fours if self.block == _FOUR else _apply_one_by_one
+        kernel(numbers, self.into, self.first, self.place, factor, out.numpy())
 
 
 @dataclass(frozen=True)
@@ -91,41 +113,58 @@ class PointMatrices:
         return _Assembled.apply(self, torch.cat(mixed, dim=1))
 
     @lru_cache(maxsize=16)  # noqa: B019 - a few small tables, for as long as the process lives
-    def assemblies(self) -> tuple[_Assembly, ...]:
-        """The assembly of each output degree that there is."""
-        starts = self._starts()
-        found, column = [], 0
-        for out, channels in enumerate(self.types.channels):
-            entries, coefficients = [], []
-            for number, path in enumerate(self.paths):
-                if path.out_degree != out:
-                    continue
-                start, width = starts[number]
-                coupling = coupling_coefficients(path.in_degree, path.harmonic, out).numpy()
-                for order, k, into in np.argwhere(np.abs(coupling) > 1e-12):
-                    row = path.harmonic**2 + int(k)
-                    place = start + int(order) * width
-                    entries.append((place, row, column + int(into) * channels))
-                    coefficients.append(coupling[order, k, into] * (2 * out + 1) ** 0.5)
-            end = column + (2 * out + 1) * channels
-            if entries:
-                found.append(
-                    _Assembly(channels, np.array(entries), np.array(coefficients), (column, end))
-                )
-            column = end
-        return tuple(found)
+    def maps(self) -> tuple[_SparseMap, _SparseMap]:
+        """From mixed features to matrices, and the way back, which is its transpose."""
+        starts, harmonics = self._starts(), component_count(self.max_harmonic)
+        block = _FOUR if all(count % _FOUR == 0 for count in self.types.channels) else 1
+        columns = np.cumsum([0, *self.types.sizes])
+        terms = []
+        for number, path in enumerate(self.paths):
+            start, width = starts[number]
+            channels = self.types.channels[path.out_degree]
+            coupling = coupling_coefficients(path.in_degree, path.harmonic, path.out_degree).numpy()
+            for order, k, into in np.argwhere(np.abs(coupling) > 1e-12).tolist():
+                factor = float(coupling[order, k, into]) * (2 * path.out_degree + 1) ** 0.5
+                column = int(columns[path.out_degree]) + into * channels
+                for radial in range(self.radial):
+                    row = radial * harmonics + path.harmonic**2 + k
+                    place = start + order * width + radial * channels
+                    terms += [
+                        (row * self.types.dim + column + c, place + c, factor)
+                        for c in range(0, channels, block)
+                    ]
+        back = [(place, into, factor) for into, place, factor in terms]
+        return (
+            _SparseMap.of(block, terms, self.radial * harmonics * self.types.dim),
+            _SparseMap.of(block, back, sum((2 * d + 1) * w for d, w in self._widths())),
+        )
 
     def _starts(self) -> list[tuple[int, int]]:
         """For each path its first place in the mixed features, and the places of an order."""
         starts: dict[int, tuple[int, int]] = {}
         first = 0
-        for degree in range(self.in_degree + 1):
-            numbers = [n for n, path in enumerate(self.paths) if path.in_degree == degree]
-            widths = [self.radial * self.types.channels[self.paths[n].out_degree] for n in numbers]
-            for index, number in enumerate(numbers):
-                starts[number] = (first + sum(widths[:index]), sum(widths))
-            first += (2 * degree + 1) * sum(widths)
+        for degree, width in self._widths():
+            start = first
+            for number, path in enumerate(self.paths):
+                if path.in_degree == degree:
+                    starts[number] = (start, width)
+                    start += self.radial * self.types.channels[path.out_degree]
+            first += (2 * degree + 1) * width
         return [starts[number] for number in range(len(self.paths))]
+
+    def _widths(self) -> list[tuple[int, int]]:
+        """For each input degree how many mixed features an order of it has."""
+        return [
+            (
+                degree,
+                sum(
+                    self.radial * self.types.channels[path.out_degree]
+                    for path in self.paths
+                    if path.in_degree == degree
+                ),
+            )
+            for degree in range(self.in_degree + 1)
+        ]
 
 
 class _Assembled(torch.autograd.Function):
@@ -133,58 +172,49 @@ class _Assembled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrices: PointMatrices, mixed: Tensor) -> Tensor:
-        ctx.matrices, ctx.width = matrices, mixed.shape[1]
-        harmonics = component_count(matrices.max_harmonic)
-        shape = (len(mixed), matrices.radial * harmonics, matrices.types.dim)
-        out = mixed.new_empty(shape)
-        _run(matrices, mixed.contiguous(), out, back=False)
-        return out
+        there, ctx.back = matrices.maps()
+        ctx.width = mixed.shape[1]
+        rows = matrices.radial * component_count(matrices.max_harmonic)
+        out = mixed.new_empty(len(mixed), rows * matrices.types.dim)
+        there.apply(mixed.contiguous(), out)
+        return out.unflatten(1, (rows, -1))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        by_out = grads[0].contiguous()
-        by_mixed = by_out.new_zeros(len(by_out), ctx.width)
-        _run(ctx.matrices, by_mixed, by_out, back=True)
+        by_out = grads[0].contiguous().flatten(1)
+        by_mixed = by_out.new_empty(len(by_out), ctx.width)
+        ctx.back.apply(by_out, by_mixed)
         return None, by_mixed
 
 
-def _run(matrices: PointMatrices, mixed: Tensor, out: Tensor, back: bool) -> None:
-    harmonics, flat = component_count(matrices.max_harmonic), out.flatten(1)
-    for assembly in matrices.assemblies():
-        kernel = _assembly_kernel(matrices.radial, harmonics, assembly.channels)
-        coefficients = assembly.coefficients.astype(mixed.numpy().dtype)
-        first, end = assembly.columns
-        kernel(mixed.numpy(), assembly.entries, coefficients, first, end, back, flat.numpy())
-
-
-@lru_cache(maxsize=64)
+@compiled
 @no_type_check
-def _assembly_kernel(radial: int, harmonics: int, channels: int) -> Any:
-    """Add mixed features up to columns `first` to `end` of matrices, or go the way back."""
+def _apply_in_fours(given, into, first, place, factor, out):
+    """Sums in four variables become one vector each; unsigned indices are never from the end."""
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    for j in range(len(given)):
+        for block in range(len(into)):
+            a = b = c = d = given.dtype.type(0)
+            for term in range(first[block], first[block + 1]):
+                value, at = factor[term], place[term]
+                a += value * given[j, at]
+                b += value * given[j, at + one]
+                c += value * given[j, at + two]
+                d += value * given[j, at + three]
+            to = into[block]
+            out[j, to] = a
+            out[j, to + one] = b
+            out[j, to + two] = c
+            out[j, to + three] = d
 
-    @compiled
-    def kernel(mixed, entries, coefficients, first, end, back, out):
-        dim = out.shape[1] // (radial * harmonics)
-        step = harmonics * dim
-        for j in range(len(mixed)):
-            given, matrix = mixed[j], out[j]
-            if back:
-                for k in range(len(entries)):
-                    start, value = entries[k, 0], coefficients[k]
-                    into = entries[k, 1] * dim + entries[k, 2]
-                    for b in range(radial):
-                        for c in range(channels):
-                            given[start + b * channels + c] += value * matrix[into + b * step + c]
-                continue
-            for row in range(radial * harmonics):
-                for column in range(first, end):
-                    matrix[row * dim + column] = 0.0
-            for k in range(len(entries)):
-                start, value = entries[k, 0], coefficients[k]
-                into = entries[k, 1] * dim + entries[k, 2]
-                for b in range(radial):
-                    for c in range(channels):
-                        matrix[into + b * step + c] += value * given[start + b * channels + c]
 
-    return kernel
+@compiled
+@no_type_check
+def _apply_one_by_one(given, into, first, place, factor, out):
+    for j in range(len(given)):
+        for block in range(len(into)):
+            total = given.dtype.type(0)
+            for term in range(first[block], first[block + 1]):
+                total += factor[term] * given[j, place[term]]
+            out[j, into[block]] = total

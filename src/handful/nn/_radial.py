@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+KNOTS = 64
+"""Intervals of tables of functions of the squared length: linear between knots is exact enough."""
 
 
 def smooth_cutoff(length: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -36,6 +39,20 @@ def bernstein_basis(length: Float[Tensor, "edges"], count: int) -> Float[Tensor,
     scale = [math.comb(count - 1, k) * math.sqrt(count) for k in range(count)]
     columns = [up * down * s for up, down, s in zip(ups, reversed(downs), scale, strict=True)]
     return torch.stack(columns, dim=-1)
+
+
+def knot_lengths(like: Tensor) -> Float[Tensor, "knots"]:
+    """Lengths at which functions are tabulated: their squares are evenly spread over 0 to 1."""
+    return torch.linspace(0.0, 1.0, KNOTS + 1, dtype=like.dtype, device=like.device).sqrt()
+
+
+def between_knots(
+    length: Float[Tensor, "edges"],
+) -> tuple[Int[Tensor, "edges"], Float[Tensor, "edges"]]:
+    """The knot below each length, and the part of the way to the next one, in squared lengths."""
+    place = length.square() * KNOTS
+    knot = place.detach().long().clamp(max=KNOTS - 1)
+    return knot, (place - knot).clamp(max=1.0)
 
 
 class RadialNetwork(nn.Module):
