@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numba
 
+Kernels = TypeVar("Kernels")
+MOST_SIZES = 4
+"""Sizes for which a process compiles kernels of their own: each takes seconds and 10 MB."""
 _FAST = {"contract", "reassoc", "nsz"}
 """Sums may be reordered; infinities and NaN are kept as they are."""
 
@@ -36,3 +40,25 @@ def compiled(function: Callable[..., None]) -> Any:
 
     kernel._cache.save_overload = keep_if_possible
     return kernel
+
+
+def for_sizes(make: Callable[..., Kernels]) -> Callable[..., Kernels]:
+    """Kernels by their size, which is a constant to the compiler for the first few sizes.
+
+    Any more sizes, which only a process that reads many odd models meets, share kernels for all of
+    them: slower, but compiled once.
+
+    Args:
+        make: Makes kernels for some whole numbers; the last one is the size, 0 for any.
+    """
+    known: dict[tuple[int, ...], Kernels] = {}
+
+    @wraps(make)
+    def kernels(*numbers: int) -> Kernels:
+        if numbers not in known and len(known) >= MOST_SIZES:
+            numbers = (*numbers[:-1], 0)
+        if numbers not in known:
+            known[numbers] = make(*numbers)
+        return known[numbers]
+
+    return kernels

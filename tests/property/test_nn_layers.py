@@ -1,7 +1,9 @@
 """Every layer: equivariant, local, smooth, differentiable, and the same function as e3nn's."""
 
 import math
+from functools import cache
 from itertools import pairwise
+from types import ModuleType
 
 import pytest
 import torch
@@ -29,6 +31,8 @@ from handful.nn import (
     TensorFieldLayer,
     TransformerLayer,
     Types,
+    _depthwise,
+    _field_sums,
     smooth_cutoff,
 )
 from handful.nn._edge_turns import edge_turns
@@ -379,7 +383,16 @@ def test_compiled_wigner_matrices_are_those_of_the_frames(dtype):
     torch.testing.assert_close(edge_turns(direction), expected, rtol=0, atol=atol)
 
 
-def test_compiled_messages_and_their_derivatives_are_those_of_array_operations():
+def compile_for(monkeypatch: pytest.MonkeyPatch, size: str, module: ModuleType, name: str) -> None:
+    """Let a module use kernels for just its sizes, or those for any size."""
+    make = cache(getattr(module, name).__wrapped__)
+    own, any_size = make, lambda *numbers: make(*numbers[:-1], 0)
+    monkeypatch.setattr(module, name, own if size == "own" else any_size)
+
+
+@pytest.mark.parametrize("size", ["own", "any"])
+def test_compiled_messages_and_their_derivatives_are_those_of_array_operations(monkeypatch, size):
+    compile_for(monkeypatch, size, _depthwise, "depthwise_kernels")
     torch.manual_seed(0)
     layer = DepthwiseTransformerLayer(2, 2, CHANNELS).double()
     points, features = random_points(), random_features(40, 2, torch.float64).requires_grad_()
@@ -398,8 +411,13 @@ def test_compiled_messages_and_their_derivatives_are_those_of_array_operations()
 
 
 @pytest.mark.parametrize("order", ["many", "few"])
-@pytest.mark.parametrize("harmonic", [0, 1, 2, 3])
-def test_compiled_fields_and_their_derivatives_are_those_of_array_operations(harmonic, order):
+@pytest.mark.parametrize(
+    ("harmonic", "size"), [(2, "own"), (0, "any"), (1, "any"), (2, "any"), (3, "any")]
+)
+def test_compiled_fields_and_their_derivatives_are_those_of_array_operations(
+    monkeypatch, harmonic, size, order
+):
+    compile_for(monkeypatch, size, _field_sums, "field_kernels")
     torch.manual_seed(0)
     layer = TensorFieldLayer(2, CHANNELS, Types((3, 2, 1)), max_harmonic=harmonic).double()
     points, features = random_points(), random_features(40, 2, torch.float64).requires_grad_()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from handful._compiled import compiled
+from handful._compiled import MOST_SIZES, compiled, for_sizes
 
 
 def doubled(values):
@@ -52,6 +52,14 @@ def test_a_nan_and_an_infinity_stay():
     compiled(doubled)(values)
     assert np.isnan(values[0])
     assert values[1] == np.inf
+
+
+def test_the_first_sizes_have_kernels_of_their_own_and_any_more_share_one():
+    made = []
+    kernels = for_sizes(lambda *numbers: made.append(numbers) or numbers)
+    for size in [*range(1, 20), *range(1, 20)]:
+        assert kernels(5, size) == (5, size if size <= MOST_SIZES else 0)
+    assert made == [*((5, size) for size in range(1, MOST_SIZES + 1)), (5, 0)]
 
 
 KERNELS = """

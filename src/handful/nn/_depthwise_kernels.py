@@ -15,13 +15,12 @@ taken out of their array before.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple, no_type_check
 
 import numba
 import numpy as np
 
-from handful._compiled import compiled
+from handful._compiled import compiled, for_sizes
 
 
 class DepthwiseKernels(NamedTuple):
@@ -44,17 +43,18 @@ class DepthwiseKernels(NamedTuple):
     back: Any
 
 
-@lru_cache(maxsize=16)
+@for_sizes
 @no_type_check
-def depthwise_kernels(channels: int) -> DepthwiseKernels:
-    """Kernels whose loops over channels have a known length."""
-    size = 22 * channels
+def depthwise_kernels(known: int) -> DepthwiseKernels:
+    """Kernels for a number of channels; 0 for any."""
 
     @compiled
     def there(
         features, queries, source, target, cutoff, knot, part, table, turns, heads, limit,
         sums, totals,
     ):  # fmt: skip
+        channels = known or queries.shape[1]
+        size = 22 * channels
         w, rows = np.empty(size, features.dtype), np.empty(9 * channels, features.dtype)
         keys, strength = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
         share = channels // heads
@@ -80,6 +80,8 @@ def depthwise_kernels(channels: int) -> DepthwiseKernels:
         features, queries, source, target, cutoff, knot, part, table, turns, heads, limit,
         by_sums, by_totals, by_features, by_queries, by_table,
     ):  # fmt: skip
+        channels = known or queries.shape[1]
+        size = 22 * channels
         w, by_w = np.empty(size, features.dtype), np.empty(size, features.dtype)
         rows, mixed = np.empty(9 * channels, features.dtype), np.empty(9 * channels, features.dtype)
         slopes, ones = np.empty(9 * channels, features.dtype), np.ones(channels, features.dtype)

@@ -7,13 +7,13 @@ computed where they are used and never stored. How many there are is a constant 
 from __future__ import annotations
 
 import math
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, no_type_check
 
 import numpy as np
 import torch
 
-from handful._compiled import compiled
+from handful._compiled import compiled, for_sizes
 from handful.geometry import spherical_harmonics
 from handful.nn._layout import component_count
 
@@ -41,10 +41,10 @@ class FieldKernels(NamedTuple):
     product_back: Any
 
 
-@lru_cache(maxsize=16)
+@for_sizes
 @no_type_check
 def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
-    """Kernels for features, or for columns of matrices, of a width."""
+    """Kernels for features, or for columns of matrices, of a width; 0 for any."""
     harmonics = component_count(max_harmonic)
     basis_size = radial * harmonics
     scale = np.array([math.comb(radial - 1, b) * math.sqrt(radial) for b in range(radial)])
@@ -52,6 +52,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
 
     @compiled
     def outer(positions, points, target, source, reach, features, sums, weights):
+        columns = width or features.shape[1]
         basis = np.empty(basis_size, features.dtype)
         for e in range(len(target)):
             i, j = target[e], source[e]
@@ -65,7 +66,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             )
             for b in range(basis_size):
                 value = basis[b]
-                for c in range(width):
+                for c in range(columns):
                     sums[i, b, c] += value * features[j, c]
 
     @compiled
@@ -73,6 +74,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
         ladder, steps, positions, points, target, source, reach, features, by_sums, by_weights,
         moving, by_features, by_positions,
     ):  # fmt: skip
+        columns = width or features.shape[1]
         basis = np.empty(basis_size, features.dtype)
         by_basis = np.empty(basis_size, features.dtype)
         scratch = np.empty((2, harmonics), features.dtype)
@@ -84,12 +86,12 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             _functions(x, y, z, scale, recursion, basis)
             for b in range(basis_size):
                 value = basis[b]
-                for c in range(width):
+                for c in range(columns):
                     by_features[j, c] += value * by_sums[i, b, c]
             if moving:
                 for b in range(basis_size):
                     total = by_sums[i, b, 0] * features[j, 0]
-                    for c in range(1, width):
+                    for c in range(1, columns):
                         total += by_sums[i, b, c] * features[j, c]
                     by_basis[b] = total
                 dx, dy, dz = _pulled(
@@ -101,6 +103,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
 
     @compiled
     def product(positions, points, target, source, reach, matrices, sums, weights):
+        columns = width or matrices.shape[2]
         basis = np.empty(basis_size, matrices.dtype)
         for e in range(len(target)):
             i, j = target[e], source[e]
@@ -113,7 +116,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                 basis,
             )
             for h in range(harmonics):
-                for d in range(width):
+                for d in range(columns):
                     total = basis[h] * matrices[j, h, d]
                     for b in range(1, radial):
                         total += basis[b * harmonics + h] * matrices[j, b * harmonics + h, d]
@@ -124,6 +127,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
         ladder, steps, positions, points, target, source, reach, matrices, by_sums, by_weights,
         moving, by_matrices, by_positions,
     ):  # fmt: skip
+        columns = width or matrices.shape[2]
         basis = np.empty(basis_size, matrices.dtype)
         by_basis = np.empty(basis_size, matrices.dtype)
         scratch = np.empty((2, harmonics), matrices.dtype)
@@ -135,12 +139,12 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             _functions(x, y, z, scale, recursion, basis)
             for b in range(basis_size):
                 value = basis[b]
-                for d in range(width):
+                for d in range(columns):
                     by_matrices[j, b, d] += value * by_sums[i, d]
             if moving:
                 for b in range(basis_size):
                     total = matrices[j, b, 0] * by_sums[i, 0]
-                    for d in range(1, width):
+                    for d in range(1, columns):
                         total += matrices[j, b, d] * by_sums[i, d]
                     by_basis[b] = total
                 dx, dy, dz = _pulled(
