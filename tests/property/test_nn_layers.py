@@ -92,6 +92,7 @@ POINTWISE = {
     "linear": lambda: EquivariantLinear(2, CHANNELS, 6),
     "norm": lambda: EquivariantNorm(2, CHANNELS),
     "gate": lambda: Gate(2, CHANNELS),
+    "gate that knows sizes": lambda: Gate(2, CHANNELS, sizes=True),
     "gate of scalars": lambda: Gate(0, CHANNELS),
 }
 
@@ -127,6 +128,24 @@ def test_a_broken_layer_fails(layer):
     turn = haar_rotations(20, generator=generator(2), dtype=torch.float64)
     with pytest.raises(AssertionError, match="relative error"):
         assert_equal_up_to_rounding(layer(rotated(features, turn)), rotated(layer(features), turn))
+
+
+def test_scalars_of_a_gate_depend_on_the_sizes_of_vectors_if_they_are_to():
+    torch.manual_seed(0)
+    features = random_features(5, 2, torch.float64)
+    larger = features.clone()
+    larger[:, 1:] *= 2.0
+    for sizes in (False, True):
+        layer = Gate(2, CHANNELS, sizes).double()
+        same = torch.equal(layer(features)[:, 0], layer(larger)[:, 0])
+        assert same != sizes
+
+
+def test_a_gate_that_knows_sizes_is_smooth_at_zero():
+    torch.manual_seed(0)
+    layer = Gate(2, 4, sizes=True).double()
+    zero = torch.zeros(3, 9, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(layer, (zero,))
 
 
 def test_norm_is_smooth_at_zero():
@@ -216,13 +235,14 @@ LAYERS = {
     "first transformer": lambda: TransformerLayer(0, 2, CHANNELS),
     "type-0 transformer": lambda: TransformerLayer(0, 0, CHANNELS),
     "growing transformer": lambda: TransformerLayer(1, 3, CHANNELS, heads=2),
+    "transformer whose gate knows sizes": lambda: TransformerLayer(2, 2, CHANNELS, gate_sizes=True),
     "depthwise": lambda: DepthwiseTransformerLayer(2, 2, CHANNELS),
     "growing depthwise": lambda: DepthwiseTransformerLayer(1, 3, CHANNELS, heads=2),
     "shrinking depthwise": lambda: DepthwiseTransformerLayer(2, 1, CHANNELS),
 }
 IN_DEGREE = {
     "transformer": 2, "growing transformer": 1, "depthwise": 2, "growing depthwise": 1,
-    "shrinking depthwise": 2,
+    "shrinking depthwise": 2, "transformer whose gate knows sizes": 2,
 }  # fmt: skip
 
 

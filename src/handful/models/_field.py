@@ -55,6 +55,8 @@ class EncoderConfig:
             an input (`local_moments`); 0 for none.
         convolution: One of `CONVOLUTIONS`. `dense` mixes all channels in each message, `depthwise`
             mixes them at the points, at a fraction of the time.
+        gate_sizes: Whether the sizes of vectors have a say in the gates (`nn.Gate`); models of
+            before have not.
     """
 
     voxel_size: float | None = 0.017
@@ -66,6 +68,7 @@ class EncoderConfig:
     use_colors: bool = True
     shape_radius: float = 0.0
     convolution: str = "dense"
+    gate_sizes: bool = False
 
     def __post_init__(self) -> None:
         if self.convolution not in CONVOLUTIONS:
@@ -146,6 +149,7 @@ class Encoder(nn.Module):
                 config.degree,
                 config.channels,
                 config.heads,
+                gate_sizes=config.gate_sizes,
             )
             for layer in range(config.layers)
         )

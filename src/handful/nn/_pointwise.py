@@ -68,16 +68,25 @@ class EquivariantNorm(nn.Module):
 class Gate(nn.Module):
     """The non-linearity: SiLU on type 0, and a sigmoid of type 0 times every other degree.
 
+    With `sizes`, what goes into both is type 0 plus a linear map of p / (1 + p), where p is the
+    mean square over orders of each channel of each other degree. A point then knows how large its
+    vectors are, and not only what came to it as type 0.
+
     Args:
         max_degree: Highest degree L.
         channels: Channels.
+        sizes: Whether the sizes of other degrees have a say.
     """
 
-    def __init__(self, max_degree: int, channels: int) -> None:
+    def __init__(self, max_degree: int, channels: int, sizes: bool = False) -> None:
         super().__init__()
         self._max_degree = max_degree
         self._channels = channels
         self._gates = nn.Linear(channels, max_degree * channels) if max_degree else None
+        self._sizes: nn.Linear | None = None
+        if sizes and max_degree:
+            width = max_degree * channels
+            self._sizes = nn.Linear(width, channels + width, bias=False)
         repeats = torch.tensor(degree_sizes(max_degree)[1:], dtype=torch.int64)
         self._repeats: Tensor
         self.register_buffer("_repeats", repeats, persistent=False)
@@ -88,10 +97,23 @@ class Gate(nn.Module):
         """Gated features."""
         rest = component_count(self._max_degree) - 1
         scalars, vectors = features.split([1, rest], dim=1)
-        activated = nn.functional.silu(scalars)
         if self._gates is None:
-            return activated
-        gates = torch.sigmoid(self._gates(scalars.squeeze(1)))
-        gates = gates.view(-1, self._max_degree, self._channels)
+            return nn.functional.silu(scalars)
+        gates = self._gates(scalars.squeeze(1))
+        if self._sizes is not None:
+            to_scalars, to_gates = self._from_sizes(vectors, self._sizes)
+            scalars, gates = scalars + to_scalars[:, None], gates + to_gates
+        gates = torch.sigmoid(gates).view(-1, self._max_degree, self._channels)
         gates = gates.repeat_interleave(self._repeats, dim=1, output_size=rest)
-        return torch.cat([activated, vectors * gates], dim=1)
+        return torch.cat([nn.functional.silu(scalars), vectors * gates], dim=1)
+
+    def _from_sizes(
+        self, vectors: Float[Tensor, "points orders channels"], weights: nn.Linear
+    ) -> tuple[Float[Tensor, "points channels"], Float[Tensor, "points gates"]]:
+        """What the sizes of vectors add to the scalars and to the logits of the gates."""
+        blocks = vectors.split(degree_sizes(self._max_degree)[1:], dim=1)
+        squares = torch.cat([block.square().mean(1) for block in blocks], dim=1)
+        to_scalars, to_gates = weights(squares / (1.0 + squares)).split(
+            [self._channels, self._max_degree * self._channels], dim=1
+        )
+        return to_scalars, to_gates

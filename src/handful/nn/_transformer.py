@@ -48,10 +48,17 @@ class TransformerLayer(nn.Module):
         channels: Channels of input and output.
         heads: Heads of the attention; they share out the channels.
         key_channels: Length of queries and keys, for each head.
+        gate_sizes: Whether the sizes of vectors have a say in the gate.
     """
 
     def __init__(
-        self, in_degree: int, degree: int, channels: int, heads: int = 4, key_channels: int = 4
+        self,
+        in_degree: int,
+        degree: int,
+        channels: int,
+        heads: int = 4,
+        key_channels: int = 4,
+        gate_sizes: bool = False,
     ) -> None:
         super().__init__()
         if channels % heads:
@@ -65,7 +72,7 @@ class TransformerLayer(nn.Module):
         self._self_interaction = EquivariantLinear(in_degree, channels, channels)
         self._inner_norm = EquivariantNorm(degree, channels)
         self._inner = EquivariantLinear(degree, channels, 2 * channels)
-        self._gate = Gate(degree, 2 * channels)
+        self._gate = Gate(degree, 2 * channels, gate_sizes)
         self._outer = EquivariantLinear(degree, 2 * channels, channels)
 
     def _make_convolution(self) -> nn.Module:
@@ -162,10 +169,18 @@ class DepthwiseTransformerLayer(TransformerLayer):
         degree: Highest degree of the output.
         channels: Channels of input, output and keys.
         heads: Heads of the attention; they share out the channels.
+        gate_sizes: Whether the sizes of vectors have a say in the gate.
     """
 
-    def __init__(self, in_degree: int, degree: int, channels: int, heads: int = 4) -> None:
-        super().__init__(in_degree, degree, channels, heads, channels // heads)
+    def __init__(
+        self,
+        in_degree: int,
+        degree: int,
+        channels: int,
+        heads: int = 4,
+        gate_sizes: bool = False,
+    ) -> None:
+        super().__init__(in_degree, degree, channels, heads, channels // heads, gate_sizes)
         self._input = EquivariantLinear(in_degree, channels, channels, bias=False)
 
     def _make_convolution(self) -> nn.Module:
