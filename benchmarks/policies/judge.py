@@ -6,9 +6,10 @@
 
 `look` lets the oracle do episodes of the setup "all", and stores what clean and noisy cameras see
 before each step, with the poses that the oracle holds to be right there. `score` asks a model for
-its best pose in each scene and measures how far it is from the nearest right one. Nothing is
-executed, so that reach, collisions, look-ahead and grasps that slip are not judged: `handful bench`
-does that.
+its best pose in each scene and measures how far it is from the nearest right one, and again for the
+best of those that a robot would try: with the hand in nothing, and with something to take. Nothing
+is executed, so that reach, look-ahead and grasps that slip are not judged: `handful bench` does
+that.
 
 A best pose is right for an empty gripper within 2.5 cm and 25 degrees of one of the oracle's, with
 the fingers either way round, and for a full one within 3 cm, 1.5 cm in height and 25 degrees. It is
@@ -30,7 +31,7 @@ from scipy.spatial.transform import Rotation
 from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import Gripper, gripper_named
 from handful.learning import RunFolder
-from handful.policy import Motion
+from handful.policy import Feasibility, Motion, RankedPoses
 from handful.sim import (
     DEFAULT_RIG,
     CameraRig,
@@ -51,6 +52,8 @@ RIGS = {
 """Three clean cameras as in the demonstrations, and what a user may have."""
 GRASPS, GOALS = 400, 1500
 """Right poses that are drawn for a scene."""
+ASKED = 24
+"""Poses that a model is asked for."""
 RIGHT = {False: (0.025, 0.025, 25.0), True: (0.03, 0.015, 25.0)}
 """Metres, metres in height and degrees, for an empty and for a full gripper."""
 EXACT = (0.008, 0.008, 10.0)
@@ -151,30 +154,53 @@ def _score(options: argparse.Namespace) -> None:
     gripper = gripper_named("simulated")
     words = []
     for kind, name in itertools.product(("own", "meshes"), RIGS):
-        scores = []
+        best, tried = [], []
         folders = sorted((options.scenes / options.task / kind).glob("*"), key=lambda f: f.name)
         for folder in [f for f in folders if (f / "done").exists()][: options.most]:
             place = folder / options.step
             scene = read_cloud(place / f"{name}_scene.ply")
             grasp = read_cloud(place / f"{name}_grasp.ply") if step.action.holding else None
-            found = predictor.sample(scene, grasp, n=8, seed=0)
+            found = predictor.sample(scene, grasp, n=ASKED, seed=0)
             right = np.load(place / "right.npy")
-            scores.append(
-                Score(9.0, 9.0, 180.0, 0.0)
-                if len(found) == 0
-                else _compared(found.T_scene_gripper[0], right, found.confidence[0], grasp, gripper)
-            )
+            feasible = Feasibility(step, gripper, scene, grasp)
+            best.append(_scored(found, 0, right, grasp, gripper))
+            tried.append(_scored(found, _first(found, feasible), right, grasp, gripper))
             if options.verbose:
-                print(kind, name, folder.name, (folder / "done").read_text(), scores[-1])
-        if scores:
-            words.append(_sentence(kind, name, scores, step.action.holding))
+                print(kind, name, folder.name, (folder / "done").read_text(), best[-1], tried[-1])
+        if best:
+            words.append(_sentence(kind, name, best, tried, step.action.holding))
     print(f"{options.run} {options.step}: " + "; ".join(words), flush=True)
 
 
-def _sentence(kind: str, name: str, scores: Sequence[Score], holding: bool) -> str:
-    right = sum(score.within(RIGHT[holding]) for score in scores)
-    exact = sum(score.within(EXACT) for score in scores)
-    return f"{kind} {name} {right} ({exact} exact) of {len(scores)}"
+def _sentence(
+    kind: str, name: str, best: Sequence[Score], tried: Sequence[Score], holding: bool
+) -> str:
+    right, feasible = (
+        f"{sum(score.within(RIGHT[holding]) for score in scores)} "
+        f"({sum(score.within(EXACT) for score in scores)} exact)"
+        for scores in (best, tried)
+    )
+    return f"{kind} {name} {right}, feasible {feasible} of {len(best)}"
+
+
+def _first(found: RankedPoses, feasible: Feasibility) -> int:
+    """The number of the first feasible pose; that of none if there is none."""
+    verdicts = (bool(feasible(pose)) for pose in found.T_scene_gripper)
+    return next((number for number, fine in enumerate(verdicts) if fine), len(found))
+
+
+def _scored(
+    found: RankedPoses,
+    number: int,
+    right: Float[np.ndarray, "poses 4 4"],
+    grasp: PointCloud | None,
+    gripper: Gripper,
+) -> Score:
+    """The score of one of the poses; that of no pose at all is as bad as can be."""
+    if number >= len(found):
+        return Score(9.0, 9.0, 180.0, 0.0)
+    sure = float(found.confidence[number])
+    return _compared(found.T_scene_gripper[number], right, sure, grasp, gripper)
 
 
 def _compared(
