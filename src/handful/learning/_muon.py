@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from handful.learning._adam import Adam
 
-MOMENTUM = 0.95
+MOMENTUM = 0.9
 SCALE = 0.2
 """Root mean square of an update of a square matrix, for a learning rate of one."""
 SMALLEST = 4

@@ -80,16 +80,19 @@ SENSOR = Sensor(partial=0.5, noisy=0.5, sparse=0.2, sparsest=0.6)
 
 KEY_ENCODERS = {
     False: EncoderConfig(
-        voxel_size=0.017, radius=0.06, shape_radius=0.022, convolution="depthwise"
+        voxel_size=0.02, radius=0.06, shape_radius=0.024, convolution="depthwise", gate_sizes=True
     ),
-    True: EncoderConfig(voxel_size=0.022, radius=0.06, shape_radius=0.026),
+    True: EncoderConfig(
+        voxel_size=0.022, radius=0.06, shape_radius=0.026, convolution="depthwise", gate_sizes=True
+    ),
 }
-HELD_ENCODER = EncoderConfig(voxel_size=0.02, radius=0.06, shape_radius=0.024)
+HELD_ENCODER = EncoderConfig(
+    voxel_size=0.02, radius=0.06, shape_radius=0.024, convolution="depthwise", gate_sizes=True
+)
 """Of scenes, for an empty and for a full gripper, and of what is held. Few points that see far:
 what tells the bottom of a bowl from its wall is centimetres away. What is lost by thinning is told
-by the shape around each point. An empty gripper has to tell its target from many things that look
-a little like it, and more points help with that; depthwise convolutions pay for them. A place was
-found as well with fewer points, and more exactly with dense convolutions."""
+by the shape around each point. Steps are cheap with few points and depthwise convolutions, and many
+cheap steps teach more than few dear ones."""
 
 NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
 """Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
@@ -97,7 +100,7 @@ RIVALS = {False: Rivals(most=12), True: Rivals()}
 """Minima elsewhere that compete with the target, of a model for an empty and for a full gripper:
 what the search would answer instead. Distractors have many for an empty gripper. A model for a full
 gripper had none worth the time: it was right with whole scenes alone, and less exact with them."""
-STEPS = {False: 900, True: 600}
+STEPS = {False: 900, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
 WITHOUT_ORIENTATION = {False: 10, True: 5}
