@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 
 import handful
 from handful._files import atomic_write_bytes, atomic_write_text, make_folder, refuse_link_out
@@ -29,7 +28,7 @@ from handful._names import printable
 from handful._strict_json import MAX_TEXT, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
 from handful.errors import FileFormatError, OptionError
-from handful.learning._checkpoint import check_same, resume_from
+from handful.learning._checkpoint import check_same, checkpoint_bytes, resume_from
 from handful.learning._method import StepRecipe, StepTrainer
 from handful.learning._recipe import Recipe
 from handful.learning._registry import load_trained, method_named
@@ -338,8 +337,8 @@ class _Keeper:
             self._report(report)
 
     def save(self) -> None:
-        meta = {"fingerprint": self._mark, "seconds": str(self.seconds)}
-        atomic_write_bytes(self._run.checkpoint(self._step), save(self._state, meta))
+        content = checkpoint_bytes(self._state, self._mark, self.seconds)
+        atomic_write_bytes(self._run.checkpoint(self._step), content)
         self._write_log()
         self._saved = time.monotonic()
 
