@@ -22,7 +22,13 @@ import numpy as np
 import torch
 
 import handful
-from handful._files import atomic_write_bytes, atomic_write_text, make_folder, refuse_link_out
+from handful._files import (
+    atomic_write_bytes,
+    atomic_write_text,
+    make_folder,
+    refuse_link_out,
+    remove_file,
+)
 from handful._locks import alone, exclusive
 from handful._names import printable
 from handful._strict_json import MAX_TEXT, read_json
@@ -277,7 +283,7 @@ def _train_in_folder(
     summary = {"seconds": round(keeper.seconds, 2), "fingerprint": mark, "skipped": trainer.skipped}
     more: dict[str, Any] = {"steps": trainer.done, "seed": recipe.training.seed}
     run.note(models={step: {**summary, **more, **method.notes(trainer, recipe)}})
-    run.checkpoint(step).unlink()
+    remove_file(run.checkpoint(step))
     return predictor
 
 
