@@ -239,8 +239,8 @@ def staged_folder(folder: StrPath) -> Iterator[Path]:
             raise
         raise FileFormatError(f"{os.fspath(folder)!r}: is not a usable path: {error}.") from error
     staging = _hidden_sibling(target)
+    make_folder(target.parent)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(target)
         staging.mkdir()
     except OSError as error:
@@ -320,6 +320,21 @@ def make_subfolder(path: StrPath) -> None:
     """
     refuse_link_out(path)
     make_folder(path)
+
+
+def remove_file(path: StrPath) -> None:
+    """Remove a file, if it is there; of a link, the link.
+
+    Raises:
+        FileFormatError: It cannot be removed, with the reason.
+    """
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileFormatError(f"{os.fspath(path)!r}: cannot be removed: {reason}.") from error
 
 
 def refuse_link_out(path: StrPath) -> None:

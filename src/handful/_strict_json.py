@@ -98,6 +98,10 @@ def parse_json(text: str, address: str, nan_is_null: bool = False) -> Any:
     except RecursionError as error:
         raise FileFormatError(f"{address}: nested too deeply.") from error
     except ValueError as error:
+        if str(error).startswith("Exceeds the limit"):  # of Python, for reading whole numbers
+            most = sys.get_int_max_str_digits()
+            told = f"holds a whole number of too many digits: need at most {most:,}"
+            raise FileFormatError(f"{address}: {told}.") from error
         raise FileFormatError(f"{address}: {error}.") from error
 
 

@@ -74,6 +74,10 @@ class BusyError(HandfulError, RuntimeError):
     """Another process works on the same thing."""
 
 
+class ClusterError(HandfulError, RuntimeError):
+    """There is no Ray cluster, or it cannot take the work."""
+
+
 class DemoError(HandfulError, ValueError):
     """A demonstration or a demonstration folder is not valid."""
 

@@ -40,7 +40,7 @@ from handful.demos import (
     gripper_named,
     save_demos,
 )
-from handful.errors import DemoError, OptionError
+from handful.errors import ClusterError, DemoError, OptionError
 from handful.learning import RunFolder, recipe_for, train_in_folder
 from handful.policy import (
     RankedPoses,
@@ -372,8 +372,9 @@ def test_a_ray_cluster_gives_the_same_table(tmp_path):
 
 def test_no_cluster_is_one_sentence(tmp_path):
     pytest.importorskip("ray")
-    with pytest.raises(BenchError, match="no Ray cluster answers"):
-        run_bench(plan(tmp_path), Executor(ray="auto"))
+    for address in ("auto", "127.0.0.1:1", "127.0.0.1:99999999"):
+        with pytest.raises(ClusterError, match="no Ray cluster answers"):
+            run_bench(plan(tmp_path), Executor(ray=address))
 
 
 # --- trained models ----------------------------------------------------------------------------

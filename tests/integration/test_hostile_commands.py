@@ -65,6 +65,28 @@ def test_reports_and_benchmarks_in_places_that_cannot_be(tmp_path, run):
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_trainings_in_places_that_cannot_be_are_one_sentence(tmp_path, run, command):
+    """Steps that had not begun when the first one failed printed a traceback."""
+    save_demos(small_demos(2), tmp_path / "demos")
+    (tmp_path / "file").write_text("")
+    done = run(
+        command, tmp_path / "demos", "--out", tmp_path / "file" / "x", "--steps", 1, "--force"
+    )
+    assert done.returncode == 1
+    assert "a file stands in its way" in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_meshes_of_which_none_can_be_used_have_the_status_of_a_failure(tmp_path, run):
+    (tmp_path / "tins").mkdir()
+    (tmp_path / "tins" / "a.obj").write_text("v 0 0 0\nv 0 0 1\nv 0 1 0\nf 1 2 3\n")
+    done = run("bench", "bowl", "--run", tmp_path / "run", "--policy", "oracle",
+               "--objects", tmp_path / "tins")  # fmt: skip
+    assert done.returncode == 1
+    assert "none of its meshes can be used" in done.stderr.replace("\n", " ")
+
+
 MISSING = {
     "serve": ["serve", "NOWHERE"],
     "token": ["serve", "NOWHERE", "--token-file", "NOWHERE"],

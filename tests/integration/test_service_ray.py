@@ -82,7 +82,7 @@ def test_replicas_give_the_same_answers_are_replaced_and_go(run, cluster):
 def test_what_cannot_be_served_on_ray_is_one_sentence(run, tmp_path):
     for folder, cluster, status, told in (
         (tmp_path / "none", "auto", 1, "there is no such folder"),
-        (run, "127.0.0.1:1", 2, "no Ray cluster answers at '127.0.0.1:1'"),
+        (run, "127.0.0.1:1", 1, "no Ray cluster answers at '127.0.0.1:1'"),
     ):
         done = run_process("serve", folder, "--port", 0, "--ray", cluster)
         assert (done.returncode, told in done.stderr) == (status, True), done.stderr

@@ -10,10 +10,10 @@ import handful
 SOURCE = Path(handful.__file__).parent
 
 LAYERS = [
-    "errors", "_checks", "_names", "_files", "_locks", "_memory", "_strict_json", "answers",
-    "client", "geometry", "clouds", "render", "demos", "recordings", "nn", "models", "sampling",
-    "policy", "checks", "learning", "baselines", "viz", "sim", "bench", "evaluation", "apps",
-    "__main__",
+    "errors", "_checks", "_cluster", "_compiled", "_names", "_files", "_locks", "_memory",
+    "_strict_json", "answers", "client", "geometry", "clouds", "render", "demos", "recordings",
+    "nn", "models", "sampling", "policy", "checks", "learning", "baselines", "viz", "sim", "bench",
+    "evaluation", "apps", "__main__",
 ]  # fmt: skip
 
 STEP_NAMES = ("pick", "place")

@@ -524,6 +524,7 @@ BAD_JSON = {
     "twice": ('{"version": 1, "version": 2}', "'version' stands twice"),
     "list": ("[]", "is a list: need an object"),
     "deep": ("[" * 100_000, "nested too deeply"),
+    "long number": ('{"version": ' + "1" * 100_000 + "}", "too many digits: need at most 4,300"),
     "binary": (b"\xff\xfe\x00", "not UTF-8"),
 }
 

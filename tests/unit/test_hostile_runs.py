@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from bench_samples import CONDITIONS, STEPS, episode
-from handful._files import append_line, file_digest, make_folder, read_bytes
+from handful._files import append_line, file_digest, make_folder, read_bytes, remove_file
 from handful._locks import alone
 from handful._names import printable, safe_name
 from handful._strict_json import MAX_JSON_VALUES, Fields, parse_json, read_json_lines
@@ -316,6 +316,19 @@ def test_a_folder_in_the_way_of_a_file_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileFormatError, match="stands in its way"):
         make_folder(tmp_path / "file" / "below")
+
+
+def test_what_is_removed_is_gone_or_told(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    remove_file(path / "below")  # `handful evaluate --out` under a file ended in a traceback
+    remove_file(path)
+    remove_file(path)
+    assert not path.exists()
+    with pytest.raises(FileFormatError, match=r"cannot be removed: (Is a directory|Operation not)"):
+        remove_file(tmp_path)
+    with pytest.raises(FileFormatError, match="cannot be removed: embedded null byte"):
+        remove_file("a\0b")
 
 
 # --- two processes -------------------------------------------------------------------------------

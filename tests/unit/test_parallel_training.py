@@ -1,6 +1,9 @@
 """Steps trained side by side: the same models to the bit, and nothing is lost."""
 
+import contextlib
 import json
+import os
+import signal
 import threading
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from handful._locks import exclusive
 from handful.demos import Action, DemoSet
 from handful.errors import HandfulError
 from handful.learning import RunFolder, StepReport, train, train_side_by_side
+from handful.learning._parallel import TrainingJob, _started
 from samples import mug_sample
 from small_training import small_recipe
 
@@ -52,6 +56,20 @@ def test_both_processes_are_in_the_summary(side_by_side):
     summary = RunFolder(side_by_side[0]).summary()
     assert set(summary.models) == set(ACTIONS)
     assert summary.task.names == tuple(ACTIONS)
+
+
+def test_a_process_that_is_interrupted_while_it_loads_says_nothing(demos, tmp_path, capfd):
+    """It was interrupted among its imports, and printed a traceback."""
+    job = TrainingJob(demos, small_recipe("pick", Action.PICK), tmp_path / "run")
+    connection, process = _started(0, job, {})
+    os.kill(process.pid, signal.SIGINT)
+    with contextlib.suppress(ConnectionError):
+        connection.send(demos)
+    process.join(120)
+    assert process.exitcode == 0
+    assert capfd.readouterr().err == ""
+    assert not (tmp_path / "run").exists()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 class Stop(BaseException):

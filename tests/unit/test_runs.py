@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from handful.apps.learn_commands import _tell_separation
 from handful.demos import Action, Demonstration, DemoSet, Step, save_demos
 from handful.errors import FileFormatError, OptionError
 from handful.learning import RunFolder, StepReport, train, train_in_folder
+from handful.learning._checkpoint import checkpoint_bytes, resume_from
+from handful.learning._registry import method_named
+from handful.learning._run import fingerprint
 from handful.learning.variation import examples_of
 from handful.policy import Predictor, load_predictor
 from samples import thin_sample
@@ -193,7 +197,8 @@ def _spoiled_checkpoint(path, name, value):
     with safe_open(path, framework="pt") as file:
         tensors = {one: file.get_tensor(one) for one in file.keys()}  # noqa: SIM118
         meta = file.metadata()
-    path.write_bytes(save({**tensors, name: value(tensors.get(name))}, meta))
+    tensors[name] = value(tensors.get(name))
+    path.write_bytes(checkpoint_bytes(tensors, meta["fingerprint"], float(meta["seconds"])))
 
 
 @pytest.mark.parametrize(
@@ -217,6 +222,55 @@ def test_a_checkpoint_that_cannot_be_of_this_training_is_one_sentence(
     path = _checkpoint_after_a_step(demos, recipe, tmp_path)
     _spoiled_checkpoint(path, name, value)
     with pytest.raises(FileFormatError, match=match):
+        train_in_folder(demos, recipe, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_a_flipped_bit_anywhere_in_a_checkpoint_is_one_sentence(demos, tmp_path, name):
+    """Such a training went on with other weights, and without a word, before there were digests."""
+    recipe = small_recipe(name, ACTIONS[name])
+    path = _checkpoint_after_a_step(demos, recipe, tmp_path)
+    right, mark, rng = path.read_bytes(), fingerprint(demos, recipe), random.Random(0)
+    header = 8 + int.from_bytes(right[:8], "little")
+    places = [rng.randrange(8 * header, 8 * len(right)) for _ in range(60)]
+    trainer = method_named(recipe.method).trainer(demos, recipe)
+    for place in [8 * header, *places, 8 * len(right) - 1]:
+        spoiled = bytearray(right)
+        spoiled[place // 8] ^= 1 << place % 8
+        path.write_bytes(spoiled)
+        with pytest.raises(FileFormatError, match=r"not a whole checkpoint \(the SHA-256 digest"):
+            resume_from(trainer, path, mark)
+    for place in (rng.randrange(8 * header) for _ in range(60)):
+        spoiled = bytearray(right)
+        spoiled[place // 8] ^= 1 << place % 8
+        path.write_bytes(spoiled)
+        with pytest.raises((FileFormatError, OptionError)):
+            resume_from(trainer, path, mark)
+
+
+def test_a_checkpoint_without_a_digest_is_resumed(demos, tmp_path):
+    """Those of before have none."""
+    recipe = small_recipe("pick", Action.PICK)
+    path = _checkpoint_after_a_step(demos, recipe, tmp_path)
+    with safe_open(path, framework="pt") as file:
+        tensors = {one: file.get_tensor(one) for one in file.keys()}  # noqa: SIM118
+        meta = file.metadata()
+    del meta["digest"]
+    path.write_bytes(save(tensors, meta))
+    resumed = train_in_folder(demos, recipe, tmp_path, resume=True)
+    assert torch.equal(weights(resumed), weights(train(demos, recipe)))
+
+
+def test_a_checkpoint_that_is_too_large_or_says_more_is_one_sentence(demos, tmp_path):
+    recipe = small_recipe("pick", Action.PICK)
+    path = _checkpoint_after_a_step(demos, recipe, tmp_path)
+    with safe_open(path, framework="pt") as file:
+        meta = file.metadata()
+    path.write_bytes(save({"step": torch.zeros(1)}, {**meta, "digets": "0"}))
+    with pytest.raises(FileFormatError, match="unknown field 'digets': need fingerprint"):
+        train_in_folder(demos, recipe, tmp_path, resume=True)
+    os.truncate(path, 10**12)
+    with pytest.raises(FileFormatError, match=r"1,000,000,000,000 bytes: need at most"):
         train_in_folder(demos, recipe, tmp_path, resume=True)
 
 

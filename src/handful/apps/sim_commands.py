@@ -12,7 +12,7 @@ from rich.markup import escape
 from handful.apps._cameras import ArmInView, Cameras, GraspViews, Noise, camera_rig
 from handful.apps._options import FAILED, Seed
 from handful.apps._pictures import write_picture
-from handful.errors import OptionError
+from handful.errors import FileFormatError, OptionError
 
 if TYPE_CHECKING:
     from handful.demos import Gripper
@@ -190,6 +190,8 @@ def load_meshes(folder: Path, kind: str) -> list[Thing]:
     for one in refused:
         console.print(f"[yellow]refused[/yellow] {escape(one.reason)}")
     if not things:
-        raise OptionError(f"{folder}: none of its meshes can be used for the task {kind!r}.")
+        raise FileFormatError(
+            f"{folder}: none of its meshes can be used for {kind!r}: need one that is not refused."
+        )
     console.print(f"{len(things)} of {len(things) + len(refused)} meshes can be used.")
     return things

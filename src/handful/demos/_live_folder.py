@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from handful._files import make_folder, make_subfolder
+from handful._files import make_folder, make_subfolder, remove_file
 from handful._strict_json import read_json
 from handful.clouds import PointCloud, write_cloud
 from handful.demos._folder import (
@@ -23,7 +23,6 @@ from handful.demos._folder import (
 )
 from handful.demos._gripper_json import MESH_FILE
 from handful.demos._types import DemoSet
-from handful.errors import FileFormatError
 
 
 class LiveDemoFolder:
@@ -124,10 +123,6 @@ class LiveDemoFolder:
         """Remove the manifest, and then all clouds that it named: there is no set to read."""
         known = {file for _, file in self._files.values()}
         self._files = {}
-        manifest = self.path / MANIFEST
-        try:
-            manifest.unlink(missing_ok=True)
-        except OSError as error:
-            raise FileFormatError(f"{manifest}: cannot be removed: {error.strerror}.") from error
+        remove_file(self.path / MANIFEST)
         self._unused |= known
         self._remove_unused(set())

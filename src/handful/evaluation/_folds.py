@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from handful._files import remove_file
 from handful.demos import DemoSet
 from handful.errors import OptionError
 from handful.evaluation._answers import Answer, ask, ask_without
@@ -122,7 +123,7 @@ def evaluate(
                         f"{folder}: holds an evaluation with other demonstrations or options: give "
                         "the same ones, or name another folder."
                     )
-                (fold.folder / ANSWERS).unlink(missing_ok=True)
+                remove_file(fold.folder / ANSWERS)
                 jobs.append(TrainingJob(fold.demos, recipe, fold.folder))
                 owner.append(fold)
 

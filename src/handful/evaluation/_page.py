@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import handful
-from handful._files import atomic_write_text
+from handful._files import atomic_write_text, make_folder
 from handful._strict_json import Fields, read_json
 from handful.bench.report import (
     Block,
@@ -175,7 +175,7 @@ def write_evaluation_page(
         Heading("How to make this again"),
         Code(command or "(no command was kept)"),
     ]
-    page.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(page.parent)
     write_page(blocks, page)
     write_markdown(blocks, page.with_suffix(".md"))
     return page

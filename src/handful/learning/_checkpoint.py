@@ -1,16 +1,35 @@
-"""Checkpoints of trainings, read: a file of tensors that may be damaged or of another training."""
+"""Checkpoints of trainings: files of tensors that may be damaged or of another training."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from handful._files import check_regular
 from handful.errors import FileFormatError, OptionError
 from handful.learning._method import StepTrainer
 from handful.learning._run_json import MAX_SECONDS
+from handful.models import digest_of
+
+_FIELDS = ("fingerprint", "seconds", "digest")
+"""What a checkpoint says besides its tensors."""
+_MOST_WORDS = 2**20
+"""Bytes of these and of the tensors' names and shapes."""
+
+
+def checkpoint_bytes(tensors: dict[str, Tensor], mark: str, seconds: float) -> bytes:
+    """The content of a checkpoint.
+
+    Args:
+        tensors: The state of a trainer.
+        mark: Fingerprint of demonstrations and options.
+        seconds: Of training so far.
+    """
+    meta = {"fingerprint": mark, "seconds": str(seconds)}
+    return save(tensors, meta | {"digest": _digest(tensors, meta)})
 
 
 def resume_from(trainer: StepTrainer, path: Path, mark: str) -> float:
@@ -29,6 +48,8 @@ def resume_from(trainer: StepTrainer, path: Path, mark: str) -> float:
         OptionError: It belongs to other demonstrations or options.
     """
     check_regular(path)
+    state = trainer.state()
+    _check_size(path, state)
     try:
         with safe_open(path, framework="pt") as file:
             meta = file.metadata() or {}
@@ -37,7 +58,8 @@ def resume_from(trainer: StepTrainer, path: Path, mark: str) -> float:
         raise _damaged(path, error) from error
     check_same(meta.get("fingerprint"), mark, path)
     try:
-        _check_like(tensors, trainer.state())
+        _check_whole(tensors, meta)
+        _check_like(tensors, state)
         trainer.resume(tensors)
         seconds = float(meta["seconds"])
         if not 0.0 <= seconds <= MAX_SECONDS:
@@ -60,6 +82,29 @@ def check_same(found: str | None, mark: str, path: Path) -> None:
             f"{path}: was trained with other demonstrations or options: give the same ones, begin "
             "anew with --overwrite, or name another folder."
         )
+
+
+def _digest(tensors: dict[str, Tensor], meta: dict[str, str]) -> str:
+    """SHA-256 of all that a checkpoint holds but the digest itself."""
+    said = f"{meta['fingerprint']} {meta['seconds']} ".encode()
+    return digest_of(said + save(tensors))
+
+
+def _check_size(path: Path, state: dict[str, Tensor]) -> None:
+    """Refuse what is too large for the trainer before anything of it is read."""
+    most = sum(value.nbytes for value in state.values()) + _MOST_WORDS
+    size = path.stat().st_size
+    if size > most:
+        raise _damaged(path, ValueError(f"it has {size:,} bytes: need at most {most:,}"))
+
+
+def _check_whole(tensors: dict[str, Tensor], meta: dict[str, str]) -> None:
+    """Refuse what differs from what was written; a checkpoint of before has no digest."""
+    for field in meta:
+        if field not in _FIELDS:
+            raise ValueError(f"it has an unknown field {field[:100]!r}: need {', '.join(_FIELDS)}")
+    if "digest" in meta and meta["digest"] != _digest(tensors, meta):
+        raise ValueError("the SHA-256 digest of its content is not the one that stands in it")
 
 
 def _check_like(tensors: dict[str, Tensor], state: dict[str, Tensor]) -> None:

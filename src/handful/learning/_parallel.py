@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,8 @@ def _started(
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_train, args=(theirs, number, job.recipe, job.folder, options))
-    with _one_thread_for_children():
+    ensure_running()  # by itself it would let interrupts through again
+    with _one_thread_for_children(), _interrupts_wait():
         process.start()
     theirs.close()
     return ours, process
@@ -180,6 +182,20 @@ def _interrupt(processes: Sequence[BaseProcess]) -> None:
 
 
 @contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """An interrupt comes afterwards.
+
+    Those of a process that is started here wait, too, until it hears them: while it loads its
+    libraries they would end it with a traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def _one_thread_for_children() -> Iterator[None]:
     """Numerical libraries read these variables when they are loaded; ours are put back."""
     before = {name: os.environ.get(name) for name in _OTHER_THREADS}
@@ -208,11 +224,6 @@ def _train(
 
     from handful.nn import keep_freed_memory
 
-    signal.signal(signal.SIGINT, _first_interrupt)
-    signal.signal(signal.SIGTERM, _first_interrupt)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_interrupt_with, args=(parent,), daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
 
@@ -220,6 +231,7 @@ def _train(
         connection.send((number, step))
 
     try:
+        _hear_interrupts()
         demos: DemoSet = connection.recv()
         train_in_folder(demos, recipe, folder, report=report, **options)
     except OptionError as error:
@@ -231,6 +243,16 @@ def _train(
     finally:
         _ignore_interrupts()  # all is saved, and libraries that clean up would print a traceback
         connection.close()
+
+
+def _hear_interrupts() -> None:
+    """From now on; one that came while the process was started comes now."""
+    signal.signal(signal.SIGINT, _first_interrupt)
+    signal.signal(signal.SIGTERM, _first_interrupt)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_interrupt_with, args=(parent,), daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _first_interrupt(*_: object) -> None:

@@ -20,16 +20,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
 
 import handful
-from handful._files import atomic_write_bytes, atomic_write_text, make_folder, refuse_link_out
+from handful._files import (
+    atomic_write_bytes,
+    atomic_write_text,
+    make_folder,
+    refuse_link_out,
+    remove_file,
+)
 from handful._locks import alone, exclusive
 from handful._names import printable
 from handful._strict_json import MAX_TEXT, read_json
 from handful.demos import Action, DemoSet, Task, TaskStep
 from handful.errors import FileFormatError, OptionError
-from handful.learning._checkpoint import check_same, resume_from
+from handful.learning._checkpoint import check_same, checkpoint_bytes, resume_from
 from handful.learning._method import StepRecipe, StepTrainer
 from handful.learning._recipe import Recipe
 from handful.learning._registry import load_trained, method_named
@@ -278,7 +283,7 @@ def _train_in_folder(
     summary = {"seconds": round(keeper.seconds, 2), "fingerprint": mark, "skipped": trainer.skipped}
     more: dict[str, Any] = {"steps": trainer.done, "seed": recipe.training.seed}
     run.note(models={step: {**summary, **more, **method.notes(trainer, recipe)}})
-    run.checkpoint(step).unlink()
+    remove_file(run.checkpoint(step))
     return predictor
 
 
@@ -338,8 +343,8 @@ class _Keeper:
             self._report(report)
 
     def save(self) -> None:
-        meta = {"fingerprint": self._mark, "seconds": str(self.seconds)}
-        atomic_write_bytes(self._run.checkpoint(self._step), save(self._state, meta))
+        content = checkpoint_bytes(self._state, self._mark, self.seconds)
+        atomic_write_bytes(self._run.checkpoint(self._step), content)
         self._write_log()
         self._saved = time.monotonic()
 

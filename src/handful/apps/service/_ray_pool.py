@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import json
 import logging
 import os
-import socket
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from handful._cluster import join_cluster, ray_module
 from handful._files import read_bytes
 from handful.apps.service._config import ServiceConfig
 from handful.apps.service._jobs import Message, not_started, reply, started
@@ -31,13 +30,11 @@ from handful.apps.service._pool import (
     LocalPool,
     LostError,
 )
-from handful.errors import FileFormatError, HandfulError, OptionError
+from handful.errors import ClusterError, FileFormatError, HandfulError
 
 SUMMARY = "run.json"
 MAX_FILE = 512 * 2**20
 """Bytes of one file of a model."""
-KNOCK_SECONDS = 5.0
-"""A cluster has so long to take a connection."""
 LOOK_SECONDS = 1.0
 """Between two looks at how many replicas there are."""
 LATE, BUSY, LOST = "late", "busy", "lost"
@@ -95,7 +92,7 @@ class RayPool:
 
     def __init__(self, config: ServiceConfig) -> None:
         self._config = config
-        self._ray, self._serve = _ray_and_serve()
+        self._ray, self._serve = ray_module(), ray_module("ray.serve")
         self._name = f"handful-{config.port or os.getpid()}"
         self._free = asyncio.Semaphore(config.workers)
         self._waiting = self._busy = self._lost = self._ready = 0
@@ -147,19 +144,10 @@ class RayPool:
         config, address = self._config, self._config.ray
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            _knock(address)
-            self._ray.init(
-                address=address, log_to_driver=False, logging_level="ERROR", namespace="handful"
-            )
-        except (OSError, ValueError, RuntimeError) as error:
-            raise OptionError(
-                f"no Ray cluster answers at {address!r}: start one with 'ray start --head', or "
-                f"leave --ray out ({str(error).splitlines()[0]})."
-            ) from error
+        join_cluster(address, namespace="handful")
         cores = int(self._ray.cluster_resources().get("CPU", 0))
         if config.workers > cores:
-            raise OptionError(
+            raise ClusterError(
                 f"--workers {config.workers}: the cluster at {address!r} has {cores} cores: need a "
                 "core for each replica."
             )
@@ -178,7 +166,7 @@ class RayPool:
                 bound, name=self._name, route_prefix=None, blocking=False
             )
         except RuntimeError as error:
-            raise OptionError(
+            raise ClusterError(
                 f"the replicas do not start on the cluster at {address!r}: install handful[serve,"
                 f"cluster] of this version on all of its machines ({str(error).splitlines()[0]})."
             ) from error
@@ -271,23 +259,3 @@ def unpack(packed: dict[str, bytes], folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-
-
-def _ray_and_serve() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("ray"), importlib.import_module("ray.serve")
-    except ImportError as error:
-        raise OptionError(
-            "Ray Serve is not installed: `pip install 'handful[cluster]'`."
-        ) from error
-
-
-def _knock(address: str) -> None:
-    """Fail at once where nothing listens at HOST:PORT; Ray itself tries for minutes.
-
-    Raises:
-        OSError: Nothing listens there.
-    """
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if port.isdigit():
-        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()

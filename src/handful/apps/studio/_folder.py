@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from handful._files import make_folder, make_subfolder
+from handful._files import make_folder, make_subfolder, remove_file
 from handful._locks import alone
 from handful.apps.studio._document import Document, Scene
 from handful.clouds import PointCloud, read_cloud, write_cloud
@@ -104,7 +104,7 @@ class StudioFolder:
             if grasp is not None:
                 write_cloud(grasp, self.scenes / f"{name}{HELD}")
             else:
-                (self.scenes / f"{name}{HELD}").unlink(missing_ok=True)
+                remove_file(self.scenes / f"{name}{HELD}")
             if old is None or old[0] is not cloud:
                 write_cloud(cloud, self.scenes / f"{name}.ply")
             self._written[name] = (cloud, grasp)

@@ -14,7 +14,7 @@ from time import monotonic
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from handful._files import atomic_write_bytes, make_folder
+from handful._files import atomic_write_bytes, make_folder, remove_file
 from handful.baselines.ndf._network import NdfNetwork
 from handful.baselines.ndf._pretraining import OccupancyObjective, ShapeBank
 from handful.learning import StepReport, Trainer, TrainingConfig
@@ -69,7 +69,7 @@ class PreTrainer(Trainer[NdfNetwork, ShapeBank]):
             self.resume(state)
             self.earlier = seconds
         except (SafetensorError, OSError, KeyError, ValueError, RuntimeError):
-            self._file.unlink(missing_ok=True)
+            remove_file(self._file)
 
 
 def cache_folder() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
 import signal
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from handful._cluster import join_cluster, ray_module
 from handful.bench._errors import BenchError
 from handful.bench.run._threads import one_thread, use_one_thread
 from handful.bench.run._worker import EpisodeJob, EpisodeResult, Worker, WorkerConfig
@@ -131,22 +131,15 @@ def run_on_ray(
         workers: Processes at once; as many as the cluster has cores if not given.
 
     Raises:
-        BenchError: Ray is not installed, or there is no cluster.
+        ClusterError: Ray is not installed, or there is no cluster.
     """
-    ray = _ray()
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise BenchError(
-            f"no Ray cluster answers at {address!r}: start one with 'ray start --head', or leave "
-            f"--ray out ({str(error).splitlines()[0]})."
-        ) from error
+    ray = join_cluster(address)
     try:
         count = workers or int(ray.cluster_resources().get("CPU", 1))
         packed = ray.put(_packed(config))
         remote = ray.remote(num_cpus=1)(_RemoteWorker)
         actors = [remote.remote(config, packed) for _ in range(max(1, min(count, len(jobs))))]
-        pool = importlib.import_module("ray.util").ActorPool(actors)
+        pool = ray_module("ray.util").ActorPool(actors)
         yield from pool.map_unordered(lambda actor, job: actor.run.remote(job), list(jobs))
     finally:
         ray.shutdown()
@@ -178,13 +171,6 @@ def _packed(config: WorkerConfig) -> dict[str, bytes]:
         for path in sorted(RunFolder(run).model(step.name).rglob("*"))
         if path.is_file()
     }
-
-
-def _ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ImportError as error:
-        raise BenchError("Ray is not installed: pip install 'handful[cluster]'.") from error
 
 
 def _restore(name: str, value: str | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from handful._files import atomic_write_bytes, make_subfolder
+from handful._files import atomic_write_bytes, make_subfolder, remove_file
 from handful._locks import alone
 from handful.bench.run._executors import Executor
 from handful.bench.run._hands import hand_for_bench, trained_hand
@@ -213,7 +213,7 @@ def _run_missing(
     for setup in plan.setups:
         conditions = plan.conditions(setup)
         if fresh:
-            (plan.folder / conditions.file_name).unlink(missing_ok=True)
+            remove_file(plan.folder / conditions.file_name)
         stores[setup] = EpisodeStore(plan.folder, conditions)
     missing = [
         EpisodeJob(setup, seed)

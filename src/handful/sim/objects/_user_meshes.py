@@ -14,7 +14,7 @@ import numpy as np
 import trimesh
 from jaxtyping import Float
 
-from handful._files import atomic_write_bytes, make_folder
+from handful._files import atomic_write_bytes, make_folder, remove_file
 from handful.clouds import read_arrays
 from handful.errors import FileFormatError, HandfulError, OptionError, unknown_name_message
 from handful.render import MAX_FACES, ColoredMesh, read_mesh_file
@@ -174,7 +174,7 @@ def _remembered(place: Path) -> Corners | None:
     except (HandfulError, ValueError, TypeError):
         whole, pieces = False, []
     if not whole:
-        place.unlink(missing_ok=True)
+        remove_file(place)
     return pieces if whole else None
 
 
