@@ -2,6 +2,7 @@
 
 One thread makes a step's model the same to the bit however many cores there are, and steps do not
 depend on each other. A run that is interrupted leaves a checkpoint of every step that was begun.
+The processes are forked from one that has loaded the libraries once (`forkserver`).
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def train_jobs(
                 number = waiting.pop(0)
                 new.append((number, *_started(number, jobs[number], options)))
             running.update({connection: process for _, connection, process in new})
-            for number, connection, _ in new:  # when all have started: each loads its libraries
+            for number, connection, _ in new:  # when all have started
                 with suppress(BrokenPipeError, ConnectionResetError):  # `_heard` says why
                     connection.send(jobs[number].demos)
             ready = wait(list(running))
@@ -133,7 +134,8 @@ def _started(
     number: int, job: TrainingJob, options: dict[str, Any]
 ) -> tuple[Connection, BaseProcess]:
     """A process that waits for demonstrations, and the connection with it."""
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # and with it PyTorch
     ours, theirs = context.Pipe()
     process = context.Process(target=_train, args=(theirs, number, job.recipe, job.folder, options))
     with _one_thread_for_children():

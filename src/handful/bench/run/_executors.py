@@ -63,15 +63,19 @@ def run_in_processes(
 ) -> Iterator[EpisodeResult]:
     """Run episodes in several processes of this machine.
 
+    They are forked from one that has loaded the libraries once.
+
     Raises:
         BenchError: A process died.
     """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     before = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"  # inherited, and read when numerical libraries load
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         min(workers, max(len(jobs), 1)),
-        mp_context=multiprocessing.get_context("spawn"),
+        mp_context=context,
         initializer=_begin,
         initargs=(config,),
     )
