@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-from handful.policy import Motion
+from handful.policy import Motion, Watcher
 from handful.sim import TASKS, Setup, oracle_pose, run_oracle
 
 
@@ -49,7 +49,7 @@ def episode_times(name: str, setup: Setup, count: int) -> np.ndarray:
     for seed in range(count):
         start = time.process_time()
         with task.reset(seed, setup) as episode:
-            run_oracle(episode)
+            run_oracle(episode, watcher=Watcher())
         times.append(time.process_time() - start)
     return np.array(times)
 

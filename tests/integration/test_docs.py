@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,23 @@ from docs_commands import commands_of
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 RUNNER = ROOT / "tests" / "run_page.py"
-LIBRARIES = ("numpy", "scipy.spatial.transform", "torch", "PIL.Image", "typer", "mujoco")
+LIBRARIES = (
+    "numpy",
+    "scipy.spatial.transform",
+    "scipy.ndimage",
+    "scipy.sparse.csgraph",
+    "torch",
+    "torch.utils.checkpoint",
+    "numba",
+    "trimesh",
+    "safetensors.torch",
+    "jaxtyping",
+    "PIL.Image",
+    "typer",
+    "rich.progress",
+    "jinja2",
+    "mujoco",
+)
 SECONDS = {
     "README.md": 30,
     "benchmark.md": 40,
@@ -37,28 +54,51 @@ NOTHING_FOUND = 3
 """Status of `handful infer` with a model that has learned nothing."""
 
 
-def run_page(
-    todo: list[tuple[str, str]], folder: Path, libraries: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Run commands and programs in order, each in a process of its own; libraries load once."""
-    given = [
-        (language, text, (0, NOTHING_FOUND) if text.startswith("handful infer ") else (0,))
-        for language, text in todo
-    ]
-    return subprocess.run(
-        [sys.executable, str(RUNNER)],
-        input=json.dumps({"libraries": libraries, "commands": given}),
-        cwd=folder, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+class PageRunner:
+    """Runs commands and programs in order, each in a process of its own; libraries load once."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(RUNNER), *LIBRARIES],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def problem(self, todo: list[tuple[str, str]], folder: Path) -> str:
+        """What went wrong, with the command and what it said; empty if nothing did."""
+        given = [
+            (language, text, (0, NOTHING_FOUND) if text.startswith("handful infer ") else (0,))
+            for language, text in todo
+        ]
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        page = json.dumps({"folder": str(folder), "commands": given})
+        self._process.stdin.write(f"{page}\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        assert self._process.wait(60) == 0
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[PageRunner]:
+    one = PageRunner()
+    yield one
+    one.end()
 
 
 @pytest.mark.parametrize("page", SOME_SLOW)
-def test_commands_in_the_docs_run(page, tmp_path):
+def test_commands_in_the_docs_run(runner, page, tmp_path):
     if page.name in NEEDS:
         pytest.importorskip(NEEDS[page.name])
-    todo = commands_of(page)
-    done = run_page(todo, tmp_path, LIBRARIES)
-    assert done.returncode == 0, f"{page.name}: {done.stderr[-4000:]}"
+    problem = runner.problem(commands_of(page), tmp_path)
+    assert not problem, f"{page.name}: {problem}"
 
 
 @pytest.mark.parametrize(
@@ -70,14 +110,13 @@ def test_commands_in_the_docs_run(page, tmp_path):
         ("python", "print(demos)", "NameError"),
     ],
 )
-def test_a_command_that_fails_is_told(language, text, told, tmp_path):
+def test_a_command_that_fails_is_told(language, text, told, runner, tmp_path):
     """Also if it lacks only what an earlier one has loaded or named."""
     before = ("python", "import handful.errors\ndemos = 1")
-    assert run_page([before], tmp_path).returncode == 0
-    done = run_page([before, (language, text)], tmp_path)
-    assert done.returncode == 1
-    assert told in done.stderr
-    assert text in done.stderr
+    assert not runner.problem([before], tmp_path)
+    problem = runner.problem([before, (language, text)], tmp_path)
+    assert told in problem
+    assert text in problem
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -8,10 +8,11 @@ import torch
 
 from handful.baselines.ndf import NDF, NdfConfig, NetworkConfig, OccupancyObjective, PoseSearch
 from handful.baselines.ndf import _method as ndf_method
-from handful.demos import DemoSet, make_sample
+from handful.demos import DemoSet
 from handful.errors import DemoError, OptionError
 from handful.learning import MethodOptions, load_trained, train_in_folder
 from handful.policy import Segments, ToldPredictor
+from samples import mug_sample
 
 SMALL = (
     NdfConfig(
@@ -29,7 +30,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return make_sample(2, seed=0)
+    return mug_sample(2)
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from handful.demos import Action, DemoSet
 from handful.errors import HandfulError
 from handful.learning import RunFolder, StepReport, train, train_side_by_side
 from handful.learning._parallel import TrainingJob, _started
-from samples import mug_sample
+from samples import thin_sample
 from small_training import small_recipe
 
 ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
@@ -23,7 +23,7 @@ ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return mug_sample()
+    return thin_sample()
 
 
 def weights(predictor) -> torch.Tensor:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from handful.clouds import Box, PointCloud, concatenate
-from handful.demos import Action, DemoSet, make_sample
+from handful.demos import Action, DemoSet
 from handful.errors import EmptyCloudError, OptionError
 from handful.models import EdfModel, Field, local_moments
 from handful.policy import PoseSelection, Predictor, SceneView, Verdict
@@ -16,6 +16,7 @@ from handful.policy import _view as view_module
 from handful.policy._tiles import NARROWEST, Tile, grown, owners, tiles_of
 from handful.policy._view import encoded_field
 from handful.sampling import MetropolisHastings
+from samples import mug_sample
 from small_training import COARSE, THIN, small_recipe
 
 STEPS = {"pick": Action.PICK, "place": Action.PLACE}
@@ -23,7 +24,7 @@ STEPS = {"pick": Action.PICK, "place": Action.PLACE}
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return make_sample(1, seed=0)
+    return mug_sample(1)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import torch
 
 from clock import Clock
 from handful.clouds import Box, PointCloud, concatenate, voxel_filter
-from handful.demos import Action, DemoSet, gripper_named, make_sample
+from handful.demos import Action, DemoSet, gripper_named
 from handful.errors import EmptyCloudError, GeometryError, OptionError
 from handful.geometry import pose_exp
 from handful.models import EdfModel, EncoderConfig, Field
@@ -16,6 +16,7 @@ from handful.policy import Confidence, Predictor, Preparation, RankedPoses, Trac
 from handful.policy import _track as track_module
 from handful.policy._track import REACH, SIDES, WORTH_MOVING
 from handful.policy._view import encoded_field
+from samples import mug_sample
 from small_training import COARSE, THIN, small_recipe
 
 STEPS = {"pick": Action.PICK, "place": Action.PLACE}
@@ -25,7 +26,7 @@ PER_POINT = 1e-4
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return make_sample(1, seed=0)
+    return mug_sample(1)
 
 
 @pytest.fixture(scope="module")

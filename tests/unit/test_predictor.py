@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 import handful
 from equivariance import random_poses
 from handful.clouds import PointCloud
-from handful.demos import Action, Demonstration, DemoSet, Gripper, Step, gripper_named, make_sample
+from handful.demos import Action, Demonstration, DemoSet, Gripper, Step, gripper_named
 from handful.errors import DemoError, OptionError
 from handful.learning import train
 from handful.learning.variation import without_target
@@ -27,6 +27,7 @@ from handful.policy import (
 from handful.policy._preparation import without_hand
 from handful.policy._selection import FIRST
 from handful.sampling import MetropolisHastings
+from samples import mug_sample
 from small_training import COARSE, THIN, small_recipe
 
 ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
@@ -34,7 +35,7 @@ ACTIONS = {"pick": Action.PICK, "place": Action.PLACE}
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return make_sample(2, seed=0)
+    return mug_sample(2)
 
 
 @pytest.fixture(scope="module")

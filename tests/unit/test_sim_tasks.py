@@ -10,7 +10,7 @@ pytest.importorskip("mujoco")
 
 from handful.demos import Action, TaskStep, gripper_named
 from handful.errors import DemoError, OptionError
-from handful.policy import Motion, Robot, Verdict, run_task
+from handful.policy import Motion, Robot, Verdict, Watcher, run_task
 from handful.sim import (
     SIM_LIMITS,
     TASKS,
@@ -78,6 +78,17 @@ def test_the_oracle_succeeds_with_everything_unseen(name):
     with TASKS[name].reset(2, Setup.ALL) as episode:
         verdict = run_oracle(episode)
     assert verdict, verdict.reason
+
+
+def test_the_oracle_does_the_same_whether_somebody_watches_or_not():
+    """Nobody asks what it sees where nobody watches, and its cameras stay off."""
+    ends = []
+    for watcher in (None, Watcher()):
+        with task_named("bottle").reset(1, Setup.ALL) as episode:
+            verdict = run_oracle(episode, watcher=watcher)
+            ends.append((verdict.reason, *episode.world.T_scene_item.flat))
+            assert (episode._renderer is None) == (watcher is None)
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.parametrize("variant", [Variant.LOWVAR, Variant.MIXED])

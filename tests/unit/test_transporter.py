@@ -23,11 +23,11 @@ from handful.demos import (
     Step,
     TaskStep,
     gripper_named,
-    make_sample,
 )
 from handful.errors import FileFormatError, OptionError
 from handful.learning import MethodOptions, RunFolder, load_trained, method_of, train_in_folder
 from handful.policy import PicturedPredictor, TrainedPredictor
+from samples import mug_sample
 
 GRIPPER = gripper_named("simulated")
 TINY = {"pixels": 32, "turned_pixels": 40, "kernel_pixels": 16, "pixel_size": 0.02, "width": 0.06,
@@ -46,7 +46,7 @@ def untrained() -> TransporterPredictor:
 
 @pytest.fixture(scope="module")
 def sample() -> DemoSet:
-    return make_sample(2, seed=0)
+    return mug_sample(2)
 
 
 def tower_demos(count: int, seed: int) -> DemoSet:

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from handful.clouds import PointCloud
-from handful.demos import TaskStep
-from handful.policy import Limits, PosePredictor, RankedPoses, Verdict, Watcher, run_task
+from handful.demos import Gripper, TaskStep
+from handful.policy import (
+    Limits,
+    Motion,
+    PosePredictor,
+    RankedPoses,
+    Verdict,
+    Watcher,
+    run_task,
+)
 from handful.sim._errors import SimError
 from handful.sim.objects import Pose
 from handful.sim.tasks._episode import Episode
@@ -21,6 +29,7 @@ SIM_LIMITS = Limits(table=0.0, hand=False, held=True)
 the paper (distractors touch nothing); what is held is known by its cloud alone."""
 ORACLE_LIMITS = Limits(table=0.0, hand=False, held=False, takes=False)
 """For oracles: they see the truth, and need no clouds to tell collisions."""
+_NOTHING_SEEN = PointCloud(np.eye(3))
 
 NO_PICK = "no grasp was in reach and free"
 NO_PLACE = "no grasp led to a place in reach and free"
@@ -84,10 +93,45 @@ def oracle_predictors(
     return {step.name: OraclePredictor(episode, step, variant) for step in episode.task.task}
 
 
+@dataclass(frozen=True, eq=False)
+class _Unseeing:
+    """The robot of an episode with its cameras off: drawing clouds takes half of an episode.
+
+    Attributes:
+        episode: What moves.
+    """
+
+    episode: Episode
+
+    @property
+    def gripper(self) -> Gripper:
+        """The hand."""
+        return self.episode.gripper
+
+    def observe_scene(self) -> PointCloud:
+        """Three points, in place of what the cameras would see."""
+        return _NOTHING_SEEN
+
+    def observe_grasp(self) -> PointCloud:
+        """The same."""
+        return _NOTHING_SEEN
+
+    def reach(self, step: TaskStep, T_scene_gripper: Pose) -> Verdict:
+        """See `Episode.reach`."""
+        return self.episode.reach(step, T_scene_gripper)
+
+    def execute(self, step: TaskStep, motion: Motion) -> Verdict:
+        """See `Episode.execute`."""
+        return self.episode.execute(step, motion)
+
+
 def run_oracle(
     episode: Episode, variant: Variant = Variant.DEFAULT, watcher: Watcher | None = None
 ) -> Verdict:
     """Do the whole episode with the oracle, and judge it.
+
+    Without a watcher nobody asks what the robot sees, and it looks at nothing. A robot whose arm
+    is in its cameras' view moves to look, and looks all the same.
 
     Args:
         episode: Fresh from a reset.
@@ -97,8 +141,9 @@ def run_oracle(
     Returns:
         The verdict of the step that failed, or of the test at the end.
     """
+    looks = watcher is not None or episode.rig.arm_in_view
     records = run_task(
-        episode,
+        episode if looks else _Unseeing(episode),
         episode.task.task,
         oracle_predictors(episode, variant),
         limits=ORACLE_LIMITS,
