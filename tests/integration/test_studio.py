@@ -223,7 +223,7 @@ def test_a_new_user_goes_from_three_clouds_to_poses_in_a_fourth(chromium: object
 
 @pytest.mark.xfail(
     run=False,
-    reason="fails since Look has a third run: the second model's pose is never told; unknown why",
+    reason="the pose of the second model is not told within four minutes; the cause is not known",
 )
 @pytest.mark.slow(seconds=25)
 def test_two_models_are_compared_and_saved_as_a_page_of_its_own(
