@@ -11,7 +11,13 @@ from handful.learning import (
     TrainingConfig,
 )
 from handful.learning.variation import ContextDropout, Variation
-from handful.models import EncoderConfig, GraspQueryConfig, LearnedQueryConfig, ModelConfig
+from handful.models import (
+    EncoderConfig,
+    GraspQueryConfig,
+    LearnedQueryConfig,
+    ModelConfig,
+    VerifierConfig,
+)
 from handful.policy import Preparation, SearchConfig
 
 CONTACT = (0.0, 0.0, 0.145)
@@ -29,7 +35,10 @@ def small_recipe(name: str, action: Action, steps: int = 4, seed: int = 0) -> Re
         model = ModelConfig(SMALL, (4, 2), grasp=GraspQueryConfig(SMALL, 3, 5, 0.03, steps=2))
         objective = GraspQueryObjective(lattice, variation)
     else:
-        model = ModelConfig(SMALL, (4, 2), learned=LearnedQueryConfig((CONTACT,)))
+        verifier = VerifierConfig((CONTACT, (0.0, 0.03, 0.145)), hidden=8)
+        model = ModelConfig(
+            SMALL, (4, 2), learned=LearnedQueryConfig((CONTACT,)), verifier=verifier
+        )
         objective = LearnedQueryObjective(lattice, variation)
     return Recipe(TaskStep(name, action), model, objective, training, THIN, COARSE)
 

@@ -1,5 +1,6 @@
 """Tracking: energies near the last pose are exact, lost targets are found, time is kept."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -157,7 +158,7 @@ def test_too_few_points_near_the_last_pose_change_energies(predictors, demos, mo
     found = predictor.track(scene, first, reach=0.01)
     assert found.near
     rated = predictor.rate(found.T_scene_gripper, scene)
-    assert abs(found.energy[0] / rated.energy[0] - 1.0) > 5e-4
+    assert abs(found.energy[0] / rated.energy[0] - 1.0) > 2e-4
 
 
 # --- following ----------------------------------------------------------------------------------
@@ -249,9 +250,14 @@ def test_where_time_is_short_all_parts_are_looked_at_one_after_the_other(
 @pytest.mark.parametrize("budget", [None, 0.02])
 def test_what_is_gone_is_not_answered_with_the_old_confidence(exact, demos, clock, budget):
     predictor, (scene, _) = exact["pick"], thin_clouds(demos, "pick")
+    predictor = replace(predictor, model=copy.deepcopy(predictor.model))
+    predictor.model.verifier = None  # It has learned nothing: energies shall tell.
     first = predictor.sample(scene, n=1)
-    evidence = predictor.evidence(predictor.look(scene).energy(0), first.energy)[0]
-    strict = replace(predictor, confidence=Confidence(1.02 * evidence, 0.001 * evidence))
+    view = predictor.look(scene)
+    framed = view.clouds.between_frames(first.T_scene_gripper)
+    judged = view.judge(torch.from_numpy(framed).to(view.energy(0).queries.positions))
+    evidence = float(judged.evidence[0])
+    strict = replace(predictor, confidence=Confidence(evidence + 0.02, 0.001))
     first = known(strict.rate(first.T_scene_gripper, scene))
     assert first.found
     contact = contact_of(first)

@@ -49,9 +49,11 @@ def two_minima(depth: float = 1.0) -> tuple[MatchEnergy, torch.Tensor]:
 
 def test_a_minimum_elsewhere_is_found_and_that_of_the_target_is_not():
     energy, pose = two_minima()
-    found = Rivals(8, refine_steps=12).find(
+    minima = Rivals(8, refine_steps=12).find(
         energy, pose[None], scene(), generator=seeded(), **SEARCH
     )
+    found = minima.rivals
+    assert float((minima.right[:, :3, 3] - pose[:3, 3]).norm(dim=-1).min()) < 0.003
     where = (found @ torch.cat([energy.queries.positions[0].detach(), torch.ones(1)]))[:, :3]
     assert float((where - THERE).norm(dim=-1).min()) < 0.003
     best = energy(found).min()

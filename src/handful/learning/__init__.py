@@ -24,6 +24,7 @@ from ._negatives import query_losses as query_losses
 from ._objectives import GraspQueryObjective as GraspQueryObjective
 from ._objectives import LearnedQueryObjective as LearnedQueryObjective
 from ._objectives import Loss as Loss
+from ._objectives import verification_loss as verification_loss
 from ._on_target import on_target as on_target
 from ._parallel import TrainingJob as TrainingJob
 from ._parallel import train_jobs as train_jobs

@@ -15,9 +15,10 @@ import torch
 from jaxtyping import Bool, Float
 
 from handful.clouds import PointCloud
-from handful.learning._on_target import on_target
+from handful.demos import Step
+from handful.learning._on_target import on_something_else, on_target
 from handful.learning.variation import ContextDropout, Example, Variation, focus_of, without_target
-from handful.policy import Confidence, Predictor
+from handful.policy import CONSIDERED, Confidence, Judged, Predictor
 
 SCENES = 24
 """Scenes with the target, and as many without it."""
@@ -89,22 +90,42 @@ def trials(
     """
     shown = ContextDropout(probability=0.0)
     whole = replace(variation, context=shown, held_context=shown)
-    evidence, right = [], []
+    evidence: list[float] = []
+    verdicts: list[bool | None] = []
     for number in range(scenes):
         example = examples[number % len(examples)]
         rng = np.random.default_rng([seed, _STREAM, number])
         step, thing = whole.apply_with_thing(example, rng)
         energy, T = _best(predictor, step.scene, step.grasp, seed)
         evidence.append(energy)
-        # An empty gripper in a scene as it was demonstrated: nobody knows what else is the object.
-        untold = thing is None and not step.action.holding
-        right.append(untold or on_target(T, step, example.contact, thing))
+        verdicts.append(_verdict(T, step, example.contact, thing))
         focus = focus_of(step, example.contact[:3, 3])
         empty = without_target(step.scene, focus, rng, replaced=number % 2 == 1)
         if empty is not None:
             evidence.append(_best(predictor, empty, step.grasp, seed)[0])
-            right.append(False)
-    return Trials(np.array(evidence), np.array(right))
+            verdicts.append(False)
+    # Where nothing is known to be right, what nobody has spoken against counts as right.
+    told = np.array([verdict is not None or True not in verdicts for verdict in verdicts])
+    right = np.array([verdict is None or verdict for verdict in verdicts])
+    return Trials(np.array(evidence)[told], right[told])
+
+
+def _verdict(
+    T: Float[np.ndarray, "4 4"],
+    step: Step,
+    contact: Float[np.ndarray, "4 4"],
+    thing: PointCloud | None,
+) -> bool | None:
+    """Whether a pose is on its target; None where nobody has said.
+
+    In a scene as it was demonstrated nobody knows where the object ends that an empty gripper takes
+    (`thing` is None): a pose near the demonstrated one is on it, and one far away is not.
+    """
+    if on_target(T, step, contact, thing):
+        return True
+    if thing is not None or step.action.holding:
+        return False
+    return False if on_something_else(T[None], step, contact)[0] else None
 
 
 def _best(
@@ -115,6 +136,6 @@ def _best(
         energy = predictor.model(scene, grasp)
     search = predictor.search
     generator = torch.Generator().manual_seed(seed)
-    found = search.sampler(energy).sample(energy, search.workspace(energy), 1, generator)
-    share = predictor.evidence(energy, found.energies.double().numpy())[0]
-    return float(share), found.poses[0].double().numpy()
+    found = search.sampler(energy).sample(energy, search.workspace(energy), CONSIDERED, generator)
+    judged = Judged.of(energy, predictor.model.verifier, found.poses, found.energies).sorted()
+    return float(judged.evidence[0]), judged.poses[0].double().numpy()

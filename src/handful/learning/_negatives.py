@@ -56,7 +56,7 @@ from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import pose_to_rotation_translation, rotation_apply
 from handful.learning._near_target import NearTarget
-from handful.learning._rivals import Rivals
+from handful.learning._rivals import Minima, Rivals
 from handful.models import EncodedCloud, MatchEnergy
 from handful.sampling import (
     Langevin,
@@ -78,11 +78,13 @@ class Likelihood:
         loss: What to lower; its gradient is that of -log P, or of a bound of it.
         target_energy: Mean energy of the demonstrated poses.
         negative_energy: Energy of what competes with them; a soft minimum on a lattice.
+        minima: What a search found, where one was made.
     """
 
     loss: Float[Tensor, ""]
     target_energy: float
     negative_energy: float
+    minima: Minima | None = None
 
 
 @runtime_checkable
@@ -159,10 +161,15 @@ class LatticeNegatives:
         if self.near.count > 0:
             near = torch.stack([self._near(energy, p, lattice.log_cell, generator) for p in poses])
         competing = torch.logaddexp(log_sums, near)
+        minima = None
         if self.rivals.wanted(progress, generator):
             width = torch.logaddexp(near + at_target, -peak).detach().clamp(max=0.0)
-            rivals = self._rivals(energy, poses, scene, generator) + width
-            competing = torch.logaddexp(competing, rivals)
+            minima = self.rivals.find(
+                energy, poses, scene, self.reach, self.spacing, self.rotations, generator
+            )
+            if len(minima.rivals):
+                rivals = (-energy.per_query(minima.rivals)).logsumexp(0)
+                competing = torch.logaddexp(competing, rivals + width)
         losses = query_losses(at_target, competing, peak)
         far = distance_to_scene(energy.queries.positions, poses, scene) >= self.reach
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
@@ -171,7 +178,7 @@ class LatticeNegatives:
         loss = (torch.where(far, knows_nothing, losses).mean(0) * weights).sum()
         with torch.no_grad():
             target = float((at_target.mean(0) * weights).sum())
-            return Likelihood(loss, target, -float((log_sums * weights).sum()))
+            return Likelihood(loss, target, -float((log_sums * weights).sum()), minima)
 
     def _near(
         self,
@@ -184,21 +191,6 @@ class LatticeNegatives:
         poses, log_density = self.near.draw(pose, energy.queries.center, generator)
         share = self.near.log_share(log_density, log_cell)
         return (-energy.per_query(poses) - share[:, None]).logsumexp(0)
-
-    def _rivals(
-        self,
-        energy: MatchEnergy,
-        poses: Float[Tensor, "poses 4 4"],
-        scene: EncodedCloud,
-        generator: torch.Generator,
-    ) -> Float[Tensor, "queries"]:
-        """Log of the sum of exp(-E_i) over minima elsewhere; minus infinity if there is none."""
-        found = self.rivals.find(
-            energy, poses, scene, self.reach, self.spacing, self.rotations, generator
-        )
-        if len(found) == 0:
-            return poses.new_full((len(energy.queries),), -math.inf)
-        return (-energy.per_query(found)).logsumexp(0)
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,26 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from handful.demos import Step
+from handful.learning._near_target import NearTarget
 from handful.learning._negatives import Likelihood, Negatives, distance_to_scene
+from handful.learning._on_target import on_something_else
 from handful.learning._surrogate import SurrogateConfig, SurrogateQueries
 from handful.learning.variation import Example, Variation
 from handful.models import (
     EdfModel,
     EncodedCloud,
     GraspQueries,
+    MatchEnergy,
     QueryPoints,
+    Verifier,
     WeightedPoints,
 )
 
+AROUND = NearTarget(count=8, distance=0.004, angle=0.08)
+"""Poses around a target that a verifier takes to be right: minima are as far from it."""
 _FEWEST_NEAR = 3
 """Where no point of the grasp cloud is near the scene, so many nearest ones count as near."""
 
@@ -71,18 +78,33 @@ class LearnedQueryObjective:
 
     negatives: Negatives
     variation: Variation
+    verification: float = 1.0
 
     def loss(
         self, model: EdfModel, example: Example, rng: np.random.Generator, progress: float
     ) -> Loss:
         """The loss of one demonstration; `progress` from 0 to 1 says how far training is."""
-        varied = self.variation.apply(example, rng)
+        varied, thing = self.variation.apply_with_thing(example, rng)
         key = model.key_field(varied.scene)
         energy = model.energy(key, model.query_points(None))
-        likelihood = self.negatives.likelihood(
-            energy, _poses(varied, key.encoded), key.encoded, _torch_generator(rng), progress
-        )
-        return Loss.of(likelihood, energy.queries.weights)
+        poses, generator = _poses(varied, key.encoded), _torch_generator(rng)
+        likelihood = self.negatives.likelihood(energy, poses, key.encoded, generator, progress)
+        extra = None
+        if model.verifier is not None and likelihood.minima is not None:
+            minima = likelihood.minima
+            found = minima.rivals.double().numpy()
+            elsewhere = on_something_else(found, varied, example.contact, thing)
+            wrong = minima.rivals[torch.from_numpy(elsewhere)]
+            right = torch.cat([poses, minima.right, self._around(energy, poses, generator)])
+            extra = self.verification * verification_loss(model.verifier, energy, right, wrong)
+        return Loss.of(likelihood, energy.queries.weights, extra)
+
+    def _around(
+        self, energy: MatchEnergy, poses: Float[Tensor, "poses 4 4"], generator: torch.Generator
+    ) -> Float[Tensor, "around 4 4"]:
+        """Poses around the targets that are as right as a minimum is."""
+        center = energy.queries.center
+        return torch.cat([AROUND.draw(pose, center, generator)[0] for pose in poses])
 
 
 @dataclass(frozen=True)
@@ -212,6 +234,19 @@ class GraspQueryObjective:
         logits = source.log_weight(grasp, positions)
         relative = logits - logits[~is_far].logsumexp(0)
         return SurrogateQueries(WeightedPoints(positions, relative), is_far, self.surrogate)
+
+
+def verification_loss(
+    verifier: Verifier,
+    energy: MatchEnergy,
+    right: Float[Tensor, "right 4 4"],
+    wrong: Float[Tensor, "wrong 4 4"],
+) -> Float[Tensor, ""]:
+    """Cross entropy of a verifier; right and wrong poses weigh the same."""
+    logits = verifier(energy, torch.cat([right, wrong]))
+    good, bad = logits.split([len(right), len(wrong)])
+    loss = softplus(-good).mean()
+    return loss + softplus(bad).mean() if len(bad) else loss
 
 
 def _poses(step: Step, encoded: EncodedCloud) -> Float[Tensor, "targets 4 4"]:

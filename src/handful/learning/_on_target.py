@@ -7,12 +7,15 @@ hook. Whoever asks how often a model is right must not ask for the one demonstra
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from handful.clouds import NeighbourIndex, PointCloud
 from handful.demos import Step
 from handful.learning.variation import focus_of
 
+OFF_THING, OFF_TARGET = 0.03, 0.2
+"""Metres: contacts farther than this from the object that is to be taken, or where that is not
+known, from where it was taken in the demonstration, are on something else."""
 ON_THING = 0.02
 """Metres: a contact nearer than this to the object that is to be taken is on it."""
 AT_FOCUS = 0.05
@@ -49,3 +52,28 @@ def on_target(
         if np.linalg.norm(touching - focus, axis=1).min() < AT_FOCUS:
             return True
     return False
+
+
+def on_something_else(
+    T_scene_gripper: Float[np.ndarray, "poses 4 4"],
+    step: Step,
+    contact: Float[np.ndarray, "4 4"],
+    thing: PointCloud | None = None,
+) -> Bool[np.ndarray, "poses"]:
+    """Which poses of an empty gripper are surely wrong, for they are not at what is to be taken.
+
+    Whether a pose at the object is right that is not the demonstrated one, nobody has said: such a
+    pose is neither on something else nor, by `on_target`, always on the target.
+
+    Args:
+        T_scene_gripper: The poses.
+        step: With its targets.
+        contact: The contact frame, in the frame that poses are of.
+        thing: The object that is to be taken, scene frame, where it is known.
+    """
+    touching = (T_scene_gripper @ contact)[:, :3, 3]
+    if thing is not None:
+        return NeighbourIndex(thing.points).distance(touching) > OFF_THING
+    demonstrated = (step.targets @ contact)[:, :3, 3]
+    away = np.linalg.norm(touching[:, None] - demonstrated, axis=2)
+    return (away > OFF_TARGET).all(axis=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from handful.demos import DemoSet, Gripper, TaskStep
 from handful.errors import OptionError, unknown_name_message
@@ -32,6 +33,7 @@ from handful.models import (
     GraspQueryConfig,
     LearnedQueryConfig,
     ModelConfig,
+    VerifierConfig,
 )
 from handful.policy import Preparation, SearchConfig
 
@@ -96,10 +98,12 @@ cheap steps teach more than few dear ones."""
 
 NEAR = NearTarget(count=63, distance=0.01, angle=0.2)
 """Poses near each target that compete with it: a lattice is too coarse to teach millimetres."""
-RIVALS = {False: Rivals(most=12), True: Rivals()}
+RIVALS = {False: Rivals(most=12, share=1.0), True: Rivals()}
 """Minima elsewhere that compete with the target, of a model for an empty and for a full gripper:
 what the search would answer instead. Distractors have many for an empty gripper. A model for a full
 gripper had none worth the time: it was right with whole scenes alone, and less exact with them."""
+PROBES = ((0.02, 6), (0.04, 8), (0.065, 12), (0.09, 12))
+"""Radii, metres, and numbers of the points around the contact where a verifier looks."""
 STEPS = {False: 900, True: 800}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
@@ -183,7 +187,8 @@ def _model(
     channels = descriptor_channels(types)
     if not step.action.holding:
         learned = LearnedQueryConfig(_learned_positions(demos.gripper, types, queries))
-        return ModelConfig(key, channels, learned=learned)
+        verifier = VerifierConfig(_probes(demos.gripper)) if not paper else None
+        return ModelConfig(key, channels, learned=learned, verifier=verifier)
     strongest = {} if _knows_orientation(types) else {"strongest": queries}
     grasp = GraspQueryConfig(
         **strongest,
@@ -256,6 +261,23 @@ def _negatives(step: TaskStep, types: Sequence[int], paper: bool) -> Negatives:
     return LatticeNegatives(near=NEAR, rivals=RIVALS[step.action.holding])
 
 
+def _probes(gripper: Gripper) -> tuple[tuple[float, ...], ...]:
+    """Where a verifier looks: at the contact point and on spheres around it, gripper frame."""
+    contact = gripper.T_gripper_contact
+    rows = [np.zeros((1, 3))] + [radius * _sphere(count) for radius, count in PROBES]
+    around = np.concatenate(rows) @ contact[:3, :3].T + contact[:3, 3]
+    return tuple(tuple(row) for row in around.tolist())
+
+
+def _sphere(count: int) -> Float[np.ndarray, "count 3"]:
+    """Directions that are spread evenly."""
+    number = np.arange(count)
+    z = 1.0 - (2.0 * number + 1.0) / count
+    angle = number * math.pi * (3.0 - math.sqrt(5.0))
+    ring = np.sqrt(1.0 - z**2)
+    return np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1)
+
+
 def _learned_positions(
     gripper: Gripper, types: Sequence[int], count: int
 ) -> tuple[tuple[float, ...], ...]:
@@ -267,11 +289,7 @@ def _learned_positions(
     contact = gripper.T_gripper_contact
     if _knows_orientation(types):
         return (tuple(contact[:3, 3].tolist()),)
-    number = np.arange(count)
-    z = 1.0 - (2.0 * number + 1.0) / count
-    angle = number * math.pi * (3.0 - math.sqrt(5.0))
-    ring = np.sqrt(1.0 - z**2)
-    around = _AROUND * np.stack([ring * np.cos(angle), ring * np.sin(angle), z], axis=1)
+    around = _AROUND * _sphere(count)
     return tuple(tuple(row) for row in (around @ contact[:3, :3].T + contact[:3, 3]).tolist())
 
 

@@ -18,6 +18,19 @@ NEAR_DISTANCE, NEAR_ANGLE = 0.02, 0.35
 """Metres and radians: minima nearer than this to a target are that target's."""
 
 
+@dataclass(frozen=True, eq=False)
+class Minima:
+    """What a search finds in a training scene.
+
+    Attributes:
+        right: Minima that are a target's.
+        rivals: The best others, up to `Rivals.most`.
+    """
+
+    right: Float[Tensor, "right 4 4"]
+    rivals: Float[Tensor, "rivals 4 4"]
+
+
 @dataclass(frozen=True)
 class Rivals:
     """How minima other than the target are looked for in training.
@@ -68,8 +81,8 @@ class Rivals:
         spacing: float,
         rotations: int,
         generator: torch.Generator,
-    ) -> Float[Tensor, "rivals 4 4"]:
-        """The best distinct minima that are no target's, up to `most`; no gradients go to them.
+    ) -> Minima:
+        """The best distinct minima, rivals and those of targets; no gradients go to them.
 
         Args:
             energy: Of the model as it is.
@@ -93,9 +106,9 @@ class Rivals:
                 energy, Box.around(scene.points.numpy(), reach), 2 * self.most, generator
             ).poses
         except NothingToSearch:
-            return poses[:0]
-        elsewhere = ~_near_some(found, poses, energy.queries.center.detach())
-        return found[elsewhere][: self.most].detach()
+            return Minima(poses[:0], poses[:0])
+        near = _near_some(found, poses, energy.queries.center.detach())
+        return Minima(found[near].detach(), found[~near][: self.most].detach())
 
 
 def _near_some(

@@ -28,3 +28,5 @@ from ._storage import load_model as load_model
 from ._storage import save_model as save_model
 from ._thinned import ThinnedCloud as ThinnedCloud
 from ._thinned import local_moments as local_moments
+from ._verifier import Verifier as Verifier
+from ._verifier import VerifierConfig as VerifierConfig

@@ -12,6 +12,7 @@ from handful.models._energy import MatchEnergy, QueryPoints, check_energy_option
 from handful.models._field import DescriptorField, EncoderConfig, Field
 from handful.models._grasp_queries import GraspQueries, GraspQueryConfig
 from handful.models._learned_queries import LearnedQueries, LearnedQueryConfig
+from handful.models._verifier import Verifier, VerifierConfig
 from handful.nn import Types
 
 LARGEST_DESCRIPTOR = 2_048
@@ -30,6 +31,8 @@ class ModelConfig:
             paper's place model).
         norm: Of the energy.
         temperature: Of the energy.
+        verifier: What tells right poses from wrong ones, of a model for an empty gripper; None if
+            energies alone tell, as in models of before.
     """
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
@@ -38,6 +41,7 @@ class ModelConfig:
     grasp: GraspQueryConfig | None = None
     norm: str = "squared"
     temperature: float = 1.0
+    verifier: VerifierConfig | None = None
 
     def __post_init__(self) -> None:
         if Types(self.descriptor).dim > LARGEST_DESCRIPTOR:
@@ -70,6 +74,7 @@ class EdfModel(nn.Module):
             self.queries = LearnedQueries(config.learned, types)
         elif config.grasp is not None:
             self.queries = GraspQueries(config.grasp, types)
+        self.verifier = None if config.verifier is None else Verifier(config.verifier, types)
 
     @property
     def holding(self) -> bool:

@@ -8,6 +8,8 @@ from ._confidence import LEAST_CONFIDENCE as LEAST_CONFIDENCE
 from ._confidence import SURE_ENOUGH as SURE_ENOUGH
 from ._confidence import Confidence as Confidence
 from ._confidence import check_least_confidence as check_least_confidence
+from ._evidence import CONSIDERED as CONSIDERED
+from ._evidence import Judged as Judged
 from ._feasibility import ApproachCone as ApproachCone
 from ._feasibility import Feasibility as Feasibility
 from ._feasibility import Limits as Limits

@@ -250,16 +250,6 @@ class Predictor:
         turned = energy.types.rotated(energy.queries.descriptors, rotation)
         return QueryPoints(moved, energy.queries.weights, turned)
 
-    def evidence(
-        self, energy: MatchEnergy, energies: Float[np.ndarray, "poses"]
-    ) -> Float[np.ndarray, "poses"]:
-        """Energies as shares of what the query descriptors would cost against nothing at all.
-
-        Weights and descriptors differ from one held object to the next. Only these shares can be
-        compared between scenes, and confidence is a function of them.
-        """
-        return energies / max(energy.of_nothing(), 1e-12)
-
     @property
     def T_trained_gripper(self) -> Float[np.ndarray, "4 4"]:
         """From the gripper that is used to the frame that the model's poses are of.

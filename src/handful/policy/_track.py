@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from handful.clouds import Box, PointCloud
 from handful.errors import OptionError
 from handful.geometry import check_pose
 from handful.models import MatchEnergy
 from handful.policy._confidence import SURE_ENOUGH
+from handful.policy._evidence import Judged
 from handful.policy._ranked import RankedPoses
 from handful.policy._tiles import Tile
 from handful.policy._view import SceneView, encoded_field
@@ -137,12 +137,12 @@ class Frame(SceneView):
     ) -> None:
         super().__init__(predictor, scene, grasp, workspace)
         self._n, self._reach = n, reach
-        self._poses = self._queries.positions.new_zeros(0, 4, 4)
-        self._energies = self._poses.new_zeros(0)
+        nothing = self._queries.positions.new_zeros(0, 4, 4)
+        self._found = Judged(nothing, nothing[:, 0, 0], nothing[:, 0, 0])
         self._followed = False  # The first of the poses is the followed one.
         self._near: MatchEnergy | None = None
         self._whole, self._parts, self._next_part, self._pace = False, 0, 0, Pace()
-        self._last = self._poses
+        self._last = nothing
         if isinstance(previous, Tracked):
             self._next_part, self._pace = previous.next_part, previous.pace
         elif previous is not None and previous.seconds > 0:
@@ -158,7 +158,7 @@ class Frame(SceneView):
         """Whether the followed pose is lost, or its energy rose by enough to look for another."""
         if self._lost:
             return True
-        return bool(float(self._energies.min()) > previous.energy[0] + WORTH_MOVING)
+        return bool(float(self._found.energies.min()) > previous.energy[0] + WORTH_MOVING)
 
     # --- looking ---------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Frame(SceneView):
         self._near = self._energy_of(tile)
         search = self._search(self._near)
         search = replace(search, refine_steps=min(search.refine_steps, FOLLOW_STEPS))
-        self._add(*search.refined(self._near, tile.core, self._last))
+        self._add(self._judged(self._near, *search.refined(self._near, tile.core, self._last)))
         self._followed = True
         pace = _pace_after(self._pace.follow, time.perf_counter() - start, len(tile.points))
         self._pace = replace(self._pace, follow=pace)
@@ -180,7 +180,7 @@ class Frame(SceneView):
         """Search within reach of the last pose, unless that takes too long."""
         tile = self._near_tile()
         if self._near is not None and self._time(tile) <= deadline - time.perf_counter():
-            self._add(*self._searched(self._near, tile.core))
+            self._add(self._searched(self._near, tile.core))
 
     def search_elsewhere(self, deadline: float) -> None:
         """Search all of the scene, or parts of it, as time allows.
@@ -211,9 +211,9 @@ class Frame(SceneView):
         start, generator = time.perf_counter(), torch.Generator().manual_seed(0)
         if len(self.tiles) == 1:
             starts = self._predictor.search.starts
-            self._add(*self._searched(self.energy(0), self._domain, starts))
+            self._add(self._searched(self.energy(0), self._domain, starts))
         else:
-            self._add(*self._sampled_by_tile(self._n, generator))
+            self._add(self._sampled_by_tile(self._n, generator))
         pace = _pace_after(self._pace.search, time.perf_counter() - start, self.points)
         self._pace = replace(self._pace, search=pace)
         self._whole, self._next_part = True, 0
@@ -222,23 +222,21 @@ class Frame(SceneView):
         """Search a part, and remember how long it took."""
         start = time.perf_counter()
         if len(part.points) >= 2:
-            self._add(*self._searched(self._energy_of(part), part.core))
+            self._add(self._searched(self._energy_of(part), part.core))
         pace = _pace_after(self._pace.search, time.perf_counter() - start, len(part.points))
         self._pace = replace(self._pace, search=pace)
 
-    def _searched(
-        self, energy: MatchEnergy, box: Box, starts: int = STARTS
-    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+    def _searched(self, energy: MatchEnergy, box: Box, starts: int = STARTS) -> Judged:
         """The minima of a lattice in a box, refined."""
         search = replace(self._search(energy), starts=starts)
         generator = torch.Generator().manual_seed(0)
         try:
             minima, energies = search.candidates(energy, box, self._n, generator)
         except NothingToSearch:
-            return self._poses[:0], self._energies[:0]
-        if len(minima) == 0:
-            return minima, energies
-        return search.refined(energy, box, minima, self._n)
+            return self._found.selected(torch.arange(0))
+        if len(minima):
+            minima, energies = search.refined(energy, box, minima, self._n)
+        return self._judged(energy, minima, energies)
 
     def _energy_of(self, tile: Tile) -> MatchEnergy:
         model = self._predictor.model
@@ -247,23 +245,21 @@ class Frame(SceneView):
             cloud = cloud.selected(tile.points)
         return model.energy(encoded_field(model, cloud), self._queries)
 
-    def _add(self, poses: Float[Tensor, "poses 4 4"], energies: Float[Tensor, "poses"]) -> None:
-        self._poses = torch.cat([self._poses, poses])
-        self._energies = torch.cat([self._energies, energies])
+    def _add(self, more: Judged) -> None:
+        self._found = Judged.joined([self._found, more])
 
     # --- answering -------------------------------------------------------------------------
 
     def answer(self) -> Tracked:
         """The best poses of all looks."""
-        poses, energies = self._poses, self._energies
-        rank = energies.clone()
+        judged, rank = self._found, self._found.energies.clone()
         if self._followed and float(self._sure()[0]) >= SURE_ENOUGH:
             rank[0] -= WORTH_MOVING
         if self._workspace is not None:
-            fine = self._in_workspace(poses)
-            poses, energies, rank = poses[fine], energies[fine], rank[fine]
-        best = self._predictor.search.rules().distinct(self._centred(poses), rank, self._n)
-        found = self._ranked(poses[best], energies[best], time.perf_counter())
+            fine = self._in_workspace(judged.poses)
+            judged, rank = judged.selected(fine), rank[fine]
+        best = self._predictor.search.rules().distinct(self._centred(judged.poses), rank, self._n)
+        found = self._ranked(judged.selected(best), time.perf_counter())
         return Tracked(
             found.T_scene_gripper, found.energy, found.confidence, found.seconds, found.gripper,
             self._near is not None, self._whole, self._parts, self._next_part, self._pace,
@@ -272,10 +268,10 @@ class Frame(SceneView):
     @property
     def _lost(self) -> bool:
         """Whether no good pose has been found in this frame so far."""
-        return len(self._poses) == 0 or float(self._sure().max()) < SURE_ENOUGH
+        return len(self._found) == 0 or float(self._sure().max()) < SURE_ENOUGH
 
     def _sure(self) -> Float[np.ndarray, "poses"]:
-        return self._ranked(self._poses, self._energies, 0.0).confidence
+        return self._predictor.confidence.of(self._found.evidence.double().numpy())
 
     # --- parts of the scene ----------------------------------------------------------------
 
@@ -313,7 +309,7 @@ class Frame(SceneView):
 
     def _tile(self, center: Float[np.ndarray, "3"], half: float) -> Tile:
         """A cube with all points that the key field at query points can depend on in it."""
-        radius = self._spread + self._predictor.model.config.encoder.receptive_radius
+        radius = self._sight + self._predictor.model.config.encoder.receptive_radius
         beside = np.maximum(np.abs(self._points.points - center) - half, 0.0)
         near = np.flatnonzero((beside**2).sum(axis=1) <= radius**2)
         low, high = (center - half).tolist(), (center + half).tolist()

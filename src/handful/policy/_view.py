@@ -18,6 +18,7 @@ from handful.clouds import Box, PointCloud
 from handful.errors import EmptyCloudError, OptionError
 from handful.geometry import poses_array
 from handful.models import EdfModel, Field, MatchEnergy, ThinnedCloud
+from handful.policy._evidence import CONSIDERED, Judged
 from handful.policy._preparation import PreparedClouds
 from handful.policy._ranked import RankedPoses
 from handful.policy._tiles import TILE_POINTS, Tile, grown, owners, tiles_of
@@ -63,6 +64,7 @@ class SceneView:
         tile_points: int = TILE_POINTS,
     ) -> None:
         self._predictor, self._workspace = predictor, workspace
+        self._verifier = predictor.model.verifier
         preparation, gripper = predictor.preparation, predictor.gripper
         held, T_frame_gripper = preparation.held(grasp, gripper)
         with torch.no_grad():
@@ -97,7 +99,7 @@ class SceneView:
     def margin(self) -> float:
         """How far from a tile's core points matter to it, metres."""
         encoder = self._predictor.model.config.encoder
-        return self._overlap + self._spread + encoder.receptive_radius
+        return self._overlap + self._sight + encoder.receptive_radius
 
     # --- asking ----------------------------------------------------------------------------
 
@@ -106,13 +108,14 @@ class SceneView:
         start = time.perf_counter()
         whole_number("n", n, 1, MAX_POSES)
         generator = torch.Generator().manual_seed(check_seed(seed, MAX_DERIVED_SEED))
+        count = n if self._verifier is None else max(n, CONSIDERED)
         if len(self.tiles) == 1:
             energy = self.energy(0)
             search = sampler or self._search(energy)
-            found = search.sample(energy, self._box(self.tiles[0]), n, generator)
-            poses, energies = found.poses, found.energies
+            found = search.sample(energy, self._box(self.tiles[0]), count, generator)
+            judged = self._judged(energy, found.poses, found.energies)
         elif sampler is None:
-            poses, energies = self._sampled_by_tile(n, generator)
+            judged = self._sampled_by_tile(count, generator)
         else:
             raise OptionError(
                 f"the scene has {len(self._points)} points and is searched in {len(self.tiles)} "
@@ -120,38 +123,34 @@ class SceneView:
                 "`sampler` out."
             )
         if self._workspace is not None:
-            fine = self._in_workspace(poses)
-            poses, energies = poses[fine], energies[fine]
-        return self._ranked(poses, energies, start)
+            judged = judged.selected(self._in_workspace(judged.poses))
+        return self._ranked(judged.sorted().selected(torch.arange(len(judged))[:n]), start)
 
     def rate(self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]) -> RankedPoses:
         """Poses from elsewhere with their energies, the best first; see `Predictor.rate`."""
         start = time.perf_counter()
         T_scene_gripper = poses_array(T_scene_gripper, "T_scene_gripper")
-        poses, energies = self._rated(T_scene_gripper)
-        order = energies.argsort(stable=True)
-        ranked = self._ranked(poses[order], energies[order], start)
+        judged = self._rated(T_scene_gripper)
+        order = judged.energies.argsort(stable=True)
+        ranked = self._ranked(judged.selected(order), start)
         return replace(ranked, T_scene_gripper=T_scene_gripper[order.numpy()])
 
     def energies_at(
         self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]
     ) -> Float[np.ndarray, "poses"]:
         """Energies of poses from elsewhere, in their order."""
-        rated = self._rated(poses_array(T_scene_gripper, "T_scene_gripper"))
-        return rated[1].double().numpy()
+        judged = self._rated(poses_array(T_scene_gripper, "T_scene_gripper"))
+        return judged.energies.double().numpy()
 
-    def _rated(
-        self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]
-    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
-        """Poses between the frames of the prepared clouds, and their energies."""
+    def _rated(self, T_scene_gripper: Float[np.ndarray, "poses 4 4"]) -> Judged:
+        """Poses between the frames of the prepared clouds, in their order."""
         T_gripper_trained = np.linalg.inv(self._predictor.T_trained_gripper)
         framed = self._clouds.between_frames(T_scene_gripper @ T_gripper_trained)
-        poses = torch.from_numpy(framed).to(self._queries.positions)
-        return poses, self.energies(poses)
+        return self.judge(torch.from_numpy(framed).to(self._queries.positions))
 
-    def energies(self, poses: Float[Tensor, "poses 4 4"]) -> Float[Tensor, "poses"]:
-        """Energies of poses between the frames of the prepared clouds."""
-        energies = poses.new_zeros(len(poses))
+    def judge(self, poses: Float[Tensor, "poses 4 4"]) -> Judged:
+        """Poses between the frames of the prepared clouds, judged, in their order."""
+        energies, evidence = poses.new_zeros(len(poses)), poses.new_zeros(len(poses))
         for number, some in self._by_tile(poses, np.full(len(poses), -1)):
             asked = poses[some].clone()
             if number < 0:  # Nothing can be seen from there.
@@ -159,8 +158,18 @@ class SceneView:
             energy = self.energy(max(number, 0))
             with torch.no_grad():
                 values = [energy(part) for part in asked.split(RATED_AT_ONCE)]
-            energies[some] = torch.cat(values)
-        return energies
+            judged = self._judged(energy, asked, torch.cat(values))
+            energies[some], evidence[some] = judged.energies, judged.evidence
+        return Judged(poses, energies, evidence)
+
+    def _judged(
+        self,
+        energy: MatchEnergy,
+        poses: Float[Tensor, "poses 4 4"],
+        energies: Float[Tensor, "poses"],
+    ) -> Judged:
+        """Poses of known energies, judged in a tile."""
+        return Judged.of(energy, self._verifier, poses, energies)
 
     def energy(self, number: int) -> MatchEnergy:
         """The energy of poses in a tile, which is encoded unless it was among the last."""
@@ -178,9 +187,7 @@ class SceneView:
 
     # --- tiles -----------------------------------------------------------------------------
 
-    def _sampled_by_tile(
-        self, n: int, generator: torch.Generator
-    ) -> tuple[Float[Tensor, "poses 4 4"], Float[Tensor, "poses"]]:
+    def _sampled_by_tile(self, n: int, generator: torch.Generator) -> Judged:
         """The running best of the tiles' lattices, refined where they are."""
         poses, energies = self._queries.positions.new_zeros(0, 4, 4), torch.zeros(0)
         home: Int[np.ndarray, "poses"] = np.zeros(0, dtype=np.int64)
@@ -197,14 +204,14 @@ class SceneView:
             home = np.append(home, np.full(len(some[0]), number))
             best = rules.distinct_starts(self._centred(poses), energies, n)
             poses, energies, home = poses[best], energies[best], home[best.numpy()]
-        poses, energies = poses.clone(), energies.clone()
+        parts = [Judged(poses[:0], energies[:0], energies[:0])]
         for number, which in self._by_tile(poses, home):
             energy = self.energy(number)
-            poses[which], energies[which] = self._search(energy).refined(
-                energy, self._box(self.tiles[number]), poses[which], n
-            )
-        best = rules.distinct(self._centred(poses), energies, n)
-        return poses[best], energies[best]
+            box = self._box(self.tiles[number])
+            some = self._search(energy).refined(energy, box, poses[which], n)
+            parts.append(self._judged(energy, *some))
+        judged = Judged.joined(parts)
+        return judged.selected(rules.distinct(self._centred(judged.poses), judged.energies, n))
 
     def _by_tile(
         self, poses: Float[Tensor, "poses 4 4"], otherwise: Int[np.ndarray, "poses"]
@@ -258,6 +265,14 @@ class SceneView:
         return float((positions - self._queries.center).norm(dim=-1).max())
 
     @property
+    def _sight(self) -> float:
+        """Distance of the farthest place at a pose where the key field is asked, metres."""
+        if self._verifier is None:
+            return self._spread
+        away = (self._verifier.probes - self._queries.center).norm(dim=-1)
+        return max(self._spread, float(away.max()))
+
+    @property
     def _from_contact(self) -> float:
         """Distance of the farthest query point from the contact point, metres."""
         positions = self._queries.useful().positions.detach().double().numpy()
@@ -288,19 +303,12 @@ class SceneView:
         T_scene_frame = np.linalg.inv(self._clouds.T_frame_scene)
         return framed @ T_scene_frame[:3, :3].T + T_scene_frame[:3, 3]
 
-    def _ranked(
-        self, poses: Float[Tensor, "poses 4 4"], energies: Float[Tensor, "poses"], start: float
-    ) -> RankedPoses:
+    def _ranked(self, judged: Judged, start: float) -> RankedPoses:
         """Sorted poses between the prepared clouds' frames, as gripper poses with confidences."""
         predictor = self._predictor
-        T_scene_trained = self._clouds.gripper_poses(poses.double().numpy())
-        values = energies.double().numpy()
-        model = predictor.model
-        nothing = MatchEnergy(
-            torch.zeros_like, self._queries, model.key_field.types, model.config.norm,
-            model.config.temperature,
-        )  # fmt: skip
-        sure = predictor.confidence.of(predictor.evidence(nothing, values))
+        T_scene_trained = self._clouds.gripper_poses(judged.poses.double().numpy())
+        values = judged.energies.double().numpy()
+        sure = predictor.confidence.of(judged.evidence.double().numpy())
         T_scene_gripper = T_scene_trained @ predictor.T_trained_gripper
         seconds = time.perf_counter() - start
         return RankedPoses(T_scene_gripper, values, sure, seconds, predictor.gripper)
