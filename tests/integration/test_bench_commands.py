@@ -57,6 +57,7 @@ from handful.sim import (
     Episode,
     Setup,
     _film,
+    _world,
     collect_demos,
     oracle_pose,
     oracle_predictors,
@@ -292,6 +293,8 @@ def test_a_failure_in_the_last_of_four_steps_has_a_sheet_with_all_of_them(tmp_pa
 @pytest.mark.slow
 def test_a_failure_can_be_filmed_to_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr(_film, "SIZE", (320, 240))
+    for module in (_film, _world):
+        monkeypatch.setattr(module, "FRAME_TIME", 0.2)
     monkeypatch.setattr(BottleOnTray, "well_placed", lambda self, world: Verdict(False, "askew"))
     run_bench(plan(tmp_path, seeds=range(2_100, 2_101), videos=True))
     (film,) = (tmp_path / "bench" / "failures").iterdir()

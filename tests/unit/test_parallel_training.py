@@ -91,7 +91,7 @@ def test_an_interrupt_leaves_checkpoints_from_which_the_same_models_come(demos, 
     done = {name: len(run.curve(name)) for name in ACTIONS}
     assert all(run.checkpoint(name).is_file() and not run.model(name).exists() for name in ACTIONS)
     assert all(0 < count < 40 for count in done.values())
-    train_side_by_side(demos, recipes, tmp_path / "run", workers=2, resume=True)
+    train_side_by_side(demos, recipes[:1], tmp_path / "run", workers=2, resume=True)
     alone = train(demos, recipes[0])
     assert torch.equal(weights(run.predictor("pick")), weights(alone))
 
