@@ -105,13 +105,15 @@ def test_an_interrupt_leaves_checkpoints_from_which_the_same_models_come(demos, 
     assert torch.equal(weights(run.predictor("pick")), weights(alone))
 
 
-def test_a_failure_in_a_process_is_one_sentence(demos, tmp_path):
+def test_a_failure_in_a_process_is_one_sentence(demos, tmp_path, capfd):
+    """Steps that had not begun when another one failed printed a traceback."""
     checkpoint = RunFolder(tmp_path).checkpoint("pick")
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     checkpoint.write_bytes(b"this is no checkpoint")
-    recipe = small_recipe("pick", Action.PICK)
+    recipes = [small_recipe(name, action, steps=40) for name, action in ACTIONS.items()]
     with pytest.raises(TrainingError, match=re.escape(checkpoint.name)):
-        train_side_by_side(demos, [recipe], tmp_path, resume=True)
+        train_side_by_side(demos, recipes, tmp_path, workers=2, resume=True)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.fixture
@@ -123,8 +125,11 @@ def no_process(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("no_process")
-def test_what_is_refused_is_refused_before_a_process_starts(demos, side_by_side):
+def test_what_is_refused_is_refused_before_a_process_starts(demos, side_by_side, tmp_path):
     folder, _ = side_by_side
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HandfulError, match="a file stands in its way"):
+        train_side_by_side(demos, [small_recipe("pick", Action.PICK)], tmp_path / "file" / "run")
     with pytest.raises(OptionError, match=r"was begun there\. Go on with --resume"):
         train_side_by_side(demos, [small_recipe("pick", Action.PICK)], folder)
     other = small_recipe("pick", Action.PICK, seed=1)

@@ -20,6 +20,7 @@ from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
 
+from handful._files import make_folder
 from handful.demos import DemoSet
 from handful.errors import HandfulError, OptionError
 from handful.learning._method import StepRecipe
@@ -109,6 +110,8 @@ def train_jobs(
         for number, job in enumerate(jobs)
         if not is_trained(job.demos, job.recipe, job.folder, resume=resume, overwrite=overwrite)
     ]
+    for number in waiting:
+        make_folder(jobs[number].folder)
     running: dict[Connection, BaseProcess] = {}
     options = {
         "resume": resume,
