@@ -1,11 +1,13 @@
 """The example of a method of one's own, found by its entry point and used like ours."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from command_line import run_process
 from handful.demos import save_demos
 from samples import mug_sample
 
@@ -43,5 +45,7 @@ def test_a_method_of_ones_own_trains_resumes_and_infers(package, run, monkeypatc
     # It knows one pose, and is asked up to three times where that is not feasible.
     assert 1 <= len(json.loads(answer.read_text())["poses"]) <= 3
     assert (tmp_path / "poses.png").is_file()
-    done = run("serve", folder, "--step", "pick")
+    paths = [str(package), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    done = run_process("serve", folder, "--step", "pick")  # its worker's server would stay here
     assert "needs models of edf" in done.stderr
