@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 import handful
+from handful._checks import path_of
 from handful._files import (
     atomic_write_bytes,
     atomic_write_text,
@@ -64,6 +65,9 @@ class RunFolder:
     """
 
     path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", path_of("path", self.path))
 
     def model(self, step: str) -> Path:
         """Folder of the predictor of a step."""
