@@ -78,3 +78,13 @@ def test_reading_clouds_and_demonstrations_does_not_load_pytorch():
         [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_training_does_not_load_what_only_simulated_objects_need():
+    told = (
+        "import sys, handful.evaluation; print('trimesh' in sys.modules, 'mujoco' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.split() == ["False", "False"]
