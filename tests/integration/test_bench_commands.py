@@ -31,6 +31,7 @@ from handful.bench import (
     table_of,
     write_report,
 )
+from handful.bench.report import _pictures
 from handful.bench.run import _executors
 from handful.demos import (
     Action,
@@ -400,7 +401,7 @@ def trained(demos, tmp_path_factory):
 
 @pytest.fixture
 def small_trainings(monkeypatch):
-    """Commands train small models, and in this process: others take seconds to start."""
+    """Commands train small models, in this process, and draw what they see in one scene."""
 
     def small_recipe_for(*arguments, **options):
         return smaller(recipe_for(*arguments, **options))
@@ -413,6 +414,7 @@ def small_trainings(monkeypatch):
     monkeypatch.setattr(learning, "recipe_for", small_recipe_for)
     monkeypatch.setattr("handful.learning._edf.recipe_for", small_recipe_for)
     monkeypatch.setattr(learning, "train_side_by_side", train_here)
+    monkeypatch.setattr(_pictures, "_SCENES", _pictures._SCENES[:1])
 
 
 def copied(trained, folder, **changes):
