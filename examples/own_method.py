@@ -52,7 +52,7 @@ class Offset(nn.Module):
 
     def forward(self, scene: PointCloud) -> torch.Tensor:
         highest = scene.points[scene.points[:, 2].argmax()]
-        return torch.from_numpy(highest) + self.offset
+        return torch.tensor(highest) + self.offset
 
 
 class Squared:

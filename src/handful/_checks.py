@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
+from pathlib import Path
 from typing import Any
 
 from handful.errors import OptionError
@@ -74,6 +76,17 @@ def check_scale(value: Any) -> float:
         return real_number("scale", value, 1e-9, 1e9)
     except OptionError as error:
         raise OptionError(f"{error} 0.001 is for millimetres.") from error
+
+
+def path_of(name: str, value: Any) -> Path:
+    """A path.
+
+    Raises:
+        OptionError: It is neither text nor a path.
+    """
+    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+        raise OptionError(f"{name} is {shown(value)}: need a path, as text or a pathlib.Path.")
+    return Path(value)
 
 
 def shown(value: Any) -> str:

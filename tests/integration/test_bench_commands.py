@@ -31,6 +31,7 @@ from handful.bench import (
     table_of,
     write_report,
 )
+from handful.bench.report import _pictures
 from handful.bench.run import _executors
 from handful.demos import (
     Action,
@@ -57,6 +58,7 @@ from handful.sim import (
     Episode,
     Setup,
     _film,
+    _world,
     collect_demos,
     oracle_pose,
     oracle_predictors,
@@ -292,6 +294,8 @@ def test_a_failure_in_the_last_of_four_steps_has_a_sheet_with_all_of_them(tmp_pa
 @pytest.mark.slow
 def test_a_failure_can_be_filmed_to_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr(_film, "SIZE", (320, 240))
+    for module in (_film, _world):
+        monkeypatch.setattr(module, "FRAME_TIME", 0.2)
     monkeypatch.setattr(BottleOnTray, "well_placed", lambda self, world: Verdict(False, "askew"))
     run_bench(plan(tmp_path, seeds=range(2_100, 2_101), videos=True))
     (film,) = (tmp_path / "bench" / "failures").iterdir()
@@ -397,7 +401,7 @@ def trained(demos, tmp_path_factory):
 
 @pytest.fixture
 def small_trainings(monkeypatch):
-    """Commands train small models, and in this process: others take seconds to start."""
+    """Commands train small models, in this process, and draw what they see in one scene."""
 
     def small_recipe_for(*arguments, **options):
         return smaller(recipe_for(*arguments, **options))
@@ -410,6 +414,7 @@ def small_trainings(monkeypatch):
     monkeypatch.setattr(learning, "recipe_for", small_recipe_for)
     monkeypatch.setattr("handful.learning._edf.recipe_for", small_recipe_for)
     monkeypatch.setattr(learning, "train_side_by_side", train_here)
+    monkeypatch.setattr(_pictures, "_SCENES", _pictures._SCENES[:1])
 
 
 def copied(trained, folder, **changes):

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from handful.demos import DemoSet, make_sample
+from handful.demos import Demonstration, DemoSet, Step, make_sample
 from handful.learning import GraspQueryObjective, recipe_for, train
 from handful.learning.variation import ContextDropout, Variation, focus_of
 from handful.policy import Predictor
 
-STEPS = {"pick": 110, "place": 120}
+STEPS = 80
 """Optimiser steps: seconds. The demonstration is learned by heart, without any variation."""
+
+AROUND = 0.15
+"""Metres of the scene that are shown around its target: steps cost as much as there are points."""
 
 NEAR, LIKE = 0.015, 0.35
 """Metres and radians: a pose that is found differs from the demonstrated one by less."""
@@ -20,16 +23,26 @@ NEAR, LIKE = 0.015, 0.35
 
 @pytest.fixture(scope="module")
 def demos() -> DemoSet:
-    return make_sample(1, seed=4)
+    whole = make_sample(1, seed=4)
+    contact = whole.gripper.T_gripper_contact[:3, 3]
+
+    def cropped(step: Step) -> Step:
+        away = np.linalg.norm(step.scene.points - focus_of(step, contact), axis=1)
+        return step.changed(scene=step.scene.selected(away < AROUND))
+
+    (demo,) = whole
+    cut = Demonstration(demo.name, tuple(cropped(step) for step in demo.steps))
+    return DemoSet((cut,), whole.gripper)
 
 
 def learn(demos: DemoSet, name: str, steps: int) -> Predictor:
     recipe = recipe_for(demos, name, steps=steps)
     whole = ContextDropout(probability=0.0)
     by_heart = replace(recipe.objective, variation=Variation(context=whole, held_context=whole))
+    coarse = replace(by_heart.negatives, spacing=0.03, rotations=200)
+    by_heart = replace(by_heart, negatives=coarse)
     if isinstance(by_heart, GraspQueryObjective):
-        coarse = replace(by_heart.negatives, spacing=0.03, rotations=200)
-        by_heart = replace(by_heart, negatives=coarse, candidates=4, strongest=4)
+        by_heart = replace(by_heart, candidates=4, strongest=4)
     training = replace(recipe.training, batch=1)
     return train(demos, replace(recipe, objective=by_heart, training=training))
 
@@ -56,10 +69,10 @@ def random_motion(seed: int) -> np.ndarray:
     return motion
 
 
-@pytest.mark.slow(seconds=50)
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.slow(seconds=20)
+@pytest.mark.parametrize("name", ["pick", "place"])
 def test_a_demonstration_is_learned_and_its_pose_found_wherever_it_is(demos, name):
-    step, predictor = demos[0].step(name), learn(demos, name, STEPS[name])
+    step, predictor = demos[0].step(name), learn(demos, name, STEPS)
     point = touching_point(demos, name)
     clouds = (step.scene, step.grasp) if step.action.holding else (step.scene,)
     target = step.targets[0]

@@ -67,7 +67,6 @@ def test_reports_and_benchmarks_in_places_that_cannot_be(tmp_path, run):
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_trainings_in_places_that_cannot_be_are_one_sentence(tmp_path, run, command):
-    """Steps that had not begun when the first one failed printed a traceback."""
     save_demos(small_demos(2), tmp_path / "demos")
     (tmp_path / "file").write_text("")
     done = run(

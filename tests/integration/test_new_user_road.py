@@ -1,7 +1,8 @@
 """The road of a new user, as docs/road.md has it: from ten RGB-D recordings to an asked service.
 
 Every command is typed as it stands there, but for fewer optimiser steps and another port, in an
-environment with nothing but the wheel and its libraries.
+environment with nothing but the wheel and its libraries; before that, the first steps of README.md.
+One test does it all: a wheel is built and installed, and loops are compiled, once.
 `make road` runs all of it with ten recordings, and prints the times; `make test` takes two
 recordings and leaves out the evaluation, whose four trainings take a minute of the processor.
 """
@@ -13,13 +14,16 @@ import shlex
 import signal
 import subprocess
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("fastapi")
 
-from wheel import clean_environment
+import handful
+from docs_commands import commands_of
+from wheel import clean_environment, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "road.md"
 FEWER = {"train": ["--steps", "2"], "evaluate": ["--steps", "2", "--no-pictures"]}
@@ -50,8 +54,33 @@ def name_of(command: str) -> str:
     return words[1] if words[0] == "handful" else "client"
 
 
-@pytest.mark.slow(seconds=40)
-def test_the_road_of_a_new_user(installed, tmp_path, capsys):
+def walk_the_readme(programs: Path, folder: Path) -> None:
+    """The first steps as they stand there, with one demonstration and one optimiser step."""
+    folder.mkdir()
+    assert handful.__version__ in run(programs / "handful", "--version", cwd=folder)
+    for language, line in commands_of(PAGE.parents[1] / "README.md"):
+        if language == "sh":
+            words = shlex.split(line)
+            assert words[0] == "handful"
+            run(programs / "handful", *words[1:], cwd=folder, statuses=(0, 3))
+    assert (folder / "out/sample/demos.png").is_file()
+    assert (folder / "poses.png").is_file()
+    ask = (programs / "python", "-m", "handful.client", "http://127.0.0.1:1", "--timeout", 0.1)
+    run(*ask, statuses=(1,))
+
+
+def check_what_is_in(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "handful/bench/report/templates/page.html.j2" in names
+    assert "handful/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
+
+
+@pytest.mark.slow(seconds=60)
+def test_the_road_of_a_new_user(built_wheel, installed, tmp_path, capsys):
+    check_what_is_in(built_wheel)
+    if not WHOLE:
+        walk_the_readme(installed, tmp_path / "readme")
     environment = clean_environment()
     seconds: list[tuple[str, float, float]] = []
     said: dict[str, str] = {}

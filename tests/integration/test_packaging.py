@@ -1,44 +1,16 @@
-"""The package as users get it: a wheel and a source distribution, in an environment of their own.
-
-The road of docs/road.md is walked with the same wheel (`test_new_user_road.py`).
-"""
+"""The Pythons that the package is for; `test_new_user_road.py` builds, installs and uses it."""
 
 import re
-import shlex
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
 
-import handful
-from docs_commands import commands_of
 from wheel import ROOT, run
 
 VERSIONS = ("3.10", "3.11", "3.12")
 """Of Python, that pyproject.toml says are supported."""
-
-
-def commands(page: Path) -> list[str]:
-    """The page's `handful` commands, with one demonstration and one optimiser step."""
-    return [text for language, text in commands_of(page) if language == "sh"]
-
-
-@pytest.mark.slow(seconds=20)
-def test_the_wheel_runs_in_an_environment_of_its_own(built_wheel, installed, tmp_path):
-    names = zipfile.ZipFile(built_wheel).namelist()
-    assert "handful/bench/report/templates/page.html.j2" in names
-    assert "handful/py.typed" in names
-    assert not [name for name in names if name.startswith(("tests", "docs", "benchmarks"))]
-    python, command = installed / "python", installed / "handful"
-    assert handful.__version__ in run(command, "--version", cwd=tmp_path)
-    for line in commands(ROOT / "README.md"):  # the new user's first steps, as they stand there
-        assert line.startswith("handful ")
-        run(command, *shlex.split(line)[1:], cwd=tmp_path, statuses=(0, 3))
-    assert (tmp_path / "out/sample/demos.png").is_file()
-    assert (tmp_path / "poses.png").is_file()
-    run(python, "-m", "handful.client", "http://127.0.0.1:1", "--timeout", 0.1, statuses=(1,))
 
 
 def answers(python: Path) -> bool:

@@ -17,10 +17,10 @@ from handful.answers import (
     answer_schema,
     answer_to_json,
 )
-from handful.clouds import Box, PointCloud, as_cloud
+from handful.clouds import Box, PointCloud, as_cloud, read_cloud
 from handful.demos import Action, DemoSet, Gripper, gripper_named
 from handful.errors import CloudError, FileFormatError, HandfulError, OptionError
-from handful.learning import train
+from handful.learning import RunFolder, train
 from handful.policy import ApproachCone, Limits, Predictor, SceneView, answer_to_track
 from handful.policy._width import width_between
 from policy_samples import box_surface, contact_at
@@ -280,6 +280,12 @@ def test_wrong_kinds_are_sentences(demos, pick):
     for call, told in [
         (lambda: pick.for_gripper("franka-hand"), "need a Gripper"),
         (lambda: handful.train_step("out/mug", "pick"), "need a DemoSet"),
+        (lambda: handful.load_demos(None), "folder is None: need a path"),
+        (lambda: handful.load_predictor(5), "folder is 5: need a path"),
+        (lambda: RunFolder(5), "path is 5: need a path"),
+        (lambda: read_cloud(b"scene.ply"), "need a path"),
+        (lambda: pick.answer(demos[0].steps[0].scene, n="9"), "n is '9': need a whole number"),
+        (lambda: pick.answer(demos[0].steps[0].scene, limits=0.1), "limits is 0.1: need Limits"),
         (lambda: handful.run_task(Half(), demos.task, {}), "observe_grasp, reach, execute"),
     ]:
         with pytest.raises((OptionError, HandfulError), match=told):

@@ -11,6 +11,7 @@ SOURCE = Path(handful.__file__).parent
 
 LAYERS = [
     "errors", "_checks", "_cluster", "_compiled", "_names", "_files", "_locks", "_memory",
+    "_rigid",
     "_strict_json", "answers", "client", "geometry", "clouds", "render", "demos", "recordings",
     "nn", "models", "sampling", "policy", "checks", "learning", "baselines", "viz", "sim", "bench",
     "evaluation", "apps", "__main__",

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import threading
 from pathlib import Path
@@ -12,8 +14,15 @@ import torch
 
 from handful._locks import exclusive
 from handful.demos import Action, DemoSet
-from handful.errors import HandfulError
-from handful.learning import RunFolder, StepReport, train, train_side_by_side
+from handful.errors import HandfulError, OptionError
+from handful.learning import (
+    RunFolder,
+    StepReport,
+    TrainingError,
+    _parallel,
+    train,
+    train_side_by_side,
+)
 from handful.learning._parallel import TrainingJob, _started
 from samples import thin_sample
 from small_training import small_recipe
@@ -91,15 +100,55 @@ def test_an_interrupt_leaves_checkpoints_from_which_the_same_models_come(demos, 
     done = {name: len(run.curve(name)) for name in ACTIONS}
     assert all(run.checkpoint(name).is_file() and not run.model(name).exists() for name in ACTIONS)
     assert all(0 < count < 40 for count in done.values())
-    train_side_by_side(demos, recipes, tmp_path / "run", workers=2, resume=True)
+    train_side_by_side(demos, recipes[:1], tmp_path / "run", workers=2, resume=True)
     alone = train(demos, recipes[0])
     assert torch.equal(weights(run.predictor("pick")), weights(alone))
 
 
-def test_a_failure_in_a_process_is_one_sentence(demos, side_by_side):
-    recipe = small_recipe("pick", Action.PICK, seed=1)
+def test_a_failure_in_a_process_is_one_sentence(demos, tmp_path, capfd):
+    """Steps that had not begun when another one failed printed a traceback."""
+    checkpoint = RunFolder(tmp_path).checkpoint("pick")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint.write_bytes(b"this is no checkpoint")
+    recipes = [small_recipe(name, action, steps=40) for name, action in ACTIONS.items()]
+    with pytest.raises(TrainingError, match=re.escape(checkpoint.name)):
+        train_side_by_side(demos, recipes, tmp_path, workers=2, resume=True)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.fixture
+def no_process(monkeypatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(_parallel, "_started", refuse)
+
+
+@pytest.mark.usefixtures("no_process")
+def test_what_is_refused_is_refused_before_a_process_starts(demos, side_by_side, tmp_path):
+    folder, _ = side_by_side
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HandfulError, match="a file stands in its way"):
+        train_side_by_side(demos, [small_recipe("pick", Action.PICK)], tmp_path / "file" / "run")
+    with pytest.raises(OptionError, match=r"was begun there\. Go on with --resume"):
+        train_side_by_side(demos, [small_recipe("pick", Action.PICK)], folder)
+    other = small_recipe("pick", Action.PICK, seed=1)
     with pytest.raises(HandfulError, match="other demonstrations or options"):
-        train_side_by_side(demos, [recipe], side_by_side[0], resume=True)
+        train_side_by_side(demos, [other], folder, resume=True)
+
+
+@pytest.mark.usefixtures("no_process")
+def test_what_is_done_starts_no_process_and_a_damaged_model_is_told(demos, side_by_side, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(side_by_side[0], run)
+    recipes = [small_recipe(name, action) for name, action in ACTIONS.items()]
+    train_side_by_side(demos, recipes, run, resume=True)
+    weights_file = run / "place" / "weights.safetensors"
+    content = bytearray(weights_file.read_bytes())
+    content[-1] ^= 1
+    weights_file.write_bytes(content)
+    with pytest.raises(HandfulError, match=r"weights\.safetensors"):
+        train_side_by_side(demos, recipes, run, resume=True)
 
 
 def test_notes_of_many_threads_are_all_kept(tmp_path):

@@ -70,19 +70,23 @@ def tower_demos(count: int, seed: int) -> DemoSet:
 
 @pytest.mark.slow(seconds=12)
 def test_it_learns_to_find_a_tower():
+    """With 120 steps, how far off the worst answer was depended on the rounding of a processor."""
     demos, unseen = tower_demos(4, seed=0), tower_demos(5, seed=1)
-    recipe = tiny(demos, "pick", steps=120)
+    recipe = tiny(demos, "pick", steps=200)
     recipe = replace(recipe, model=replace(recipe.model, width=0.15, embedding=20))
     trainer = TRANSPORTER.trainer(demos, recipe)
     likelihoods = []
     trainer.run(lambda report: likelihoods.append(report.likelihood))
     assert np.mean(likelihoods[-20:]) < np.mean(likelihoods[:5]) - 3.0
     predictor = TRANSPORTER.finish(trainer, demos, recipe)
+    away = []
     for demo in unseen:
         step = demo.step("pick")
         best = predictor.sample(step.scene, n=1).T_scene_gripper[0]
         apart = (best - step.targets[0])[:3] @ np.append(GRIPPER.T_gripper_contact[:3, 3], 1.0)
-        assert np.linalg.norm(apart) < 0.05  # the tower is 8 cm wide
+        away.append(np.linalg.norm(apart))
+    assert np.median(away) < 0.04  # the tower is 8 cm wide
+    assert max(away) < 0.08
 
 
 @pytest.mark.parametrize("step", ["pick", "place"])

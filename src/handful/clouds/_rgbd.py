@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from jaxtyping import Float, Shaped, UInt8
 
+from handful._rigid import check_pose
 from handful.clouds._cloud import Box, PointCloud
 from handful.clouds._intrinsics import Intrinsics
 from handful.errors import CloudColorError, CloudShapeError, EmptyCloudError
-from handful.geometry import check_pose
 
 MILLIMETRE = 1e-3
 
@@ -49,7 +48,7 @@ class RgbdView:
                 f"colour image is {self.color.dtype} {self.color.shape}: need uint8 {(*size, 3)}."
             )
         pose = np.array(self.T_scene_camera, dtype=np.float64)
-        check_pose(torch.from_numpy(pose), name="T_scene_camera")
+        check_pose(pose, name="T_scene_camera")
 
     @property
     def metres(self) -> Float[np.ndarray, "height width"]:

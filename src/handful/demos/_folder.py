@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from handful._checks import path_of
 from handful._files import atomic_write_text, staged_folder
 from handful._strict_json import Fields, read_json
 from handful.clouds import PointCloud, write_cloud
@@ -46,7 +47,7 @@ def load_demos(folder: str | Path) -> DemoSet:
     Raises:
         HandfulError: Something is wrong; the message names the file and the field.
     """
-    path = Path(folder)
+    path = path_of("folder", folder)
     manifest = path if path.name == MANIFEST else path / MANIFEST
     if not manifest.is_file():
         raise DemoError(

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int
 
 from handful._checks import shown
+from handful._rigid import poses_from_wxyz_xyz
 from handful.demos._hand_mesh import MAX_REACH, HandMesh
 from handful.errors import DemoError, unknown_name_message
-from handful.geometry import poses_from_wxyz_xyz
 
 AXES = ("x", "y")
 UNIT_TOLERANCE = 1e-2
@@ -251,7 +250,7 @@ def _known_pose(
     """Grippers ask for the same few poses thousands of times."""
     quat = np.array(quat_wxyz, dtype=np.float64)
     both = np.concatenate([quat / np.linalg.norm(quat), np.array(position, dtype=np.float64)])
-    return poses_from_wxyz_xyz(torch.from_numpy(both)).numpy()
+    return poses_from_wxyz_xyz(both)
 
 
 def _check_lengths(what: str, values: tuple[float, ...]) -> None:

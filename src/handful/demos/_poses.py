@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from scipy.spatial.transform import Rotation
 
+from handful._rigid import poses_from_wxyz_xyz
 from handful._strict_json import Fields
 from handful.errors import DemoError
-from handful.geometry import poses_from_wxyz_xyz
 
 QUATERNION_ORDERS = {"quat_wxyz": (0, 1, 2, 3), "quat_xyzw": (3, 0, 1, 2)}
 """Name of an order, and where w, x, y, z stand in it."""
@@ -38,7 +37,7 @@ def pose_matrix(
         DemoError: The numbers are not a pose.
     """
     row = _wxyz_xyz(position, quaternion, order, address)
-    return poses_from_wxyz_xyz(torch.from_numpy(row)).numpy()
+    return poses_from_wxyz_xyz(row)
 
 
 def pose_from_json(value: Any, address: str) -> Float[np.ndarray, "4 4"]:
@@ -74,8 +73,7 @@ def poses_from_json(items: Sequence[tuple[str, Any]]) -> Float[np.ndarray, "pose
             poses[index, :3, 3] = numbers_from_json(position, (3,), f"{address}: position")
             poses[index, :3, :3] = _rotation_of_angles(rotation, kind, f"{address}: {kind}")
     if turned:
-        rows = torch.from_numpy(np.stack(list(turned.values())))
-        poses[list(turned)] = poses_from_wxyz_xyz(rows).numpy()
+        poses[list(turned)] = poses_from_wxyz_xyz(np.stack(list(turned.values())))
     return poses
 
 

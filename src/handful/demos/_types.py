@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
+from handful._rigid import check_pose
 from handful.clouds import PointCloud
 from handful.demos._gripper import Gripper
 from handful.demos._task import MAX_STEPS, Action, Task, TaskStep
 from handful.errors import DemoError, GeometryError, errors_at, unknown_name_message
-from handful.geometry import check_pose
 
 MAX_TARGET_GAP = 20.0
 """Metres from a target to the scene's bounding box; what is farther was meant in millimetres."""
@@ -252,7 +251,7 @@ def _checked_targets(
             f"step {step!r}: has {len(poses):,} target poses: need at most {MAX_TARGETS:,}."
         )
     try:
-        check_pose(torch.from_numpy(poses))
+        check_pose(poses)
     except GeometryError as error:
         raise DemoError(f"step {step!r}: target pose: {error}") from error
     _check_near(poses[:, :3, 3], step, scene)

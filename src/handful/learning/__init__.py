@@ -39,12 +39,12 @@ from ._registry import method_of as method_of
 from ._registry import only_edf as only_edf
 from ._rivals import Rivals as Rivals
 from ._run import RunFolder as RunFolder
-from ._run import predictor_so_far as predictor_so_far
 from ._run import train_in_folder as train_in_folder
 from ._run_json import LogEntry as LogEntry
 from ._run_json import RunSummary as RunSummary
 from ._run_json import TrainedStep as TrainedStep
 from ._schedule import Schedule as Schedule
+from ._so_far import predictor_so_far as predictor_so_far
 from ._surrogate import SurrogateConfig as SurrogateConfig
 from ._surrogate import SurrogateQueries as SurrogateQueries
 from ._train import finish as finish

@@ -20,10 +20,11 @@ from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from typing import Any
 
+from handful._files import make_folder
 from handful.demos import DemoSet
 from handful.errors import HandfulError, OptionError
 from handful.learning._method import StepRecipe
-from handful.learning._run import SECONDS_BETWEEN_CHECKPOINTS, train_in_folder
+from handful.learning._run import SECONDS_BETWEEN_CHECKPOINTS, is_trained, train_in_folder
 from handful.learning._trainer import StepReport, TrainingError
 
 PATIENCE = 60.0
@@ -104,7 +105,13 @@ def train_jobs(
         HandfulError: A training failed; the others were interrupted and have their checkpoints.
     """
     at_once = max(1, workers or os.cpu_count() or 1)
-    waiting = list(range(len(jobs)))
+    waiting = [  # a process takes seconds to start: not for what is refused, or done already
+        number
+        for number, job in enumerate(jobs)
+        if not is_trained(job.demos, job.recipe, job.folder, resume=resume, overwrite=overwrite)
+    ]
+    for number in waiting:
+        make_folder(jobs[number].folder)
     running: dict[Connection, BaseProcess] = {}
     options = {
         "resume": resume,

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 import handful
+from handful._checks import path_of
 from handful._files import (
     atomic_write_bytes,
     atomic_write_text,
@@ -36,7 +37,6 @@ from handful.demos import Action, DemoSet, Task, TaskStep
 from handful.errors import FileFormatError, OptionError
 from handful.learning._checkpoint import check_same, checkpoint_bytes, resume_from
 from handful.learning._method import StepRecipe, StepTrainer
-from handful.learning._recipe import Recipe
 from handful.learning._registry import load_trained, method_named
 from handful.learning._run_json import (
     FORMAT,
@@ -47,9 +47,8 @@ from handful.learning._run_json import (
     read_log,
     summary_from_json,
 )
-from handful.learning._trainer import StepReport, Trainer, rank
-from handful.models import EdfModel
-from handful.policy import Predictor, TrainedPredictor
+from handful.learning._trainer import StepReport, rank
+from handful.policy import TrainedPredictor
 
 SUMMARY = "run.json"
 LOCK = ".run.lock"
@@ -66,6 +65,9 @@ class RunFolder:
     """
 
     path: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", path_of("path", self.path))
 
     def model(self, step: str) -> Path:
         """Folder of the predictor of a step."""
@@ -247,19 +249,12 @@ def _train_in_folder(
     report: Callable[[StepReport], None] | None,
     checkpoint_seconds: float,
 ) -> TrainedPredictor:
-    method = method_named(recipe.method)
-    trainer = method.trainer(demos, recipe)
     step = recipe.step.name
     mark = fingerprint(demos, recipe)
-    there = run.model(step).exists() or run.checkpoint(step).exists()
-    if there and not (resume or overwrite):
-        raise OptionError(
-            f"{run.path}: the step {step!r} was begun there. Go on with --resume, begin anew with "
-            "--overwrite, or name another folder."
-        )
-    if resume and run.model(step).exists():
-        check_same(run.trained(step).fingerprint, mark, run.model(step))
+    if _is_done(run, step, mark, resume, overwrite):
         return load_trained(run.model(step))
+    method = method_named(recipe.method)
+    trainer = method.trainer(demos, recipe)
     spent = 0.0
     if resume and run.checkpoint(step).exists():
         spent = resume_from(trainer, run.checkpoint(step), mark)
@@ -285,6 +280,50 @@ def _train_in_folder(
     run.note(models={step: {**summary, **more, **method.notes(trainer, recipe)}})
     remove_file(run.checkpoint(step))
     return predictor
+
+
+def is_trained(
+    demos: DemoSet,
+    recipe: StepRecipe,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> bool:
+    """Whether `train_in_folder` would only load a finished model, which is whole.
+
+    Args:
+        demos: As for `train_in_folder`.
+        recipe: As for `train_in_folder`.
+        folder: As for `train_in_folder`.
+        resume: As for `train_in_folder`.
+        overwrite: As for `train_in_folder`.
+
+    Raises:
+        HandfulError: `train_in_folder` would refuse what is there.
+    """
+    run = RunFolder(Path(folder))
+    model = run.model(recipe.step.name)
+    refuse_link_out(model)
+    mark = fingerprint(demos, recipe)
+    if not _is_done(run, recipe.step.name, mark, resume, overwrite):
+        return False
+    load_trained(model)
+    return True
+
+
+def _is_done(run: RunFolder, step: str, mark: str, resume: bool, overwrite: bool) -> bool:
+    """Whether the model is there; refuses what must not be lost and what is something else's."""
+    there = run.model(step).exists() or run.checkpoint(step).exists()
+    if there and not (resume or overwrite):
+        raise OptionError(
+            f"{run.path}: the step {step!r} was begun there. Go on with --resume, begin anew with "
+            "--overwrite, or name another folder."
+        )
+    if not (resume and run.model(step).exists()):
+        return False
+    check_same(run.trained(step).fingerprint, mark, run.model(step))
+    return True
 
 
 def fingerprint(demos: DemoSet, recipe: StepRecipe) -> str:
@@ -351,26 +390,3 @@ class _Keeper:
     def _write_log(self) -> None:
         text = "".join(f"{line}\n" for line in self._lines)
         atomic_write_text(self._run.log(self._step), text)
-
-
-def predictor_so_far(demos: DemoSet, recipe: Recipe, folder: str | Path) -> Predictor | None:
-    """What a training that is under way has learned up to its last checkpoint.
-
-    Its confidence is not calibrated: that is done at the end.
-
-    Args:
-        demos: What is learned from.
-        recipe: What is trained and how.
-        folder: The run's folder.
-
-    Returns:
-        None when there is no checkpoint yet, or no longer.
-    """
-    path = RunFolder(Path(folder)).checkpoint(recipe.step.name)
-    if not path.is_file():
-        return None
-    model = EdfModel(recipe.model)
-    trainer = Trainer[EdfModel, Any](model, recipe.objective, [], recipe.training)
-    resume_from(trainer, path, fingerprint(demos, recipe))
-    trainer.use_average()
-    return Predictor(recipe.step, model.eval(), demos.gripper, recipe.preparation, recipe.search)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from handful._checks import MAX_POSES, shown, whole_number
 from handful.answers import AnsweredPose, PoseAnswer, Tracking
 from handful.clouds import PointCloud
 from handful.errors import OptionError
@@ -41,8 +42,7 @@ def answer_for(
     """Poses of a predictor of any method for a robot; see `Predictor.answer`."""
     start = time.perf_counter()
     check_least_confidence(least_confidence)
-    if n < 1:
-        raise OptionError(f"n is {n}: need at least 1 pose.")
+    n = whole_number("n", n, 1, MAX_POSES)
     judge = _Judge(predictor, scene, grasp, limits)
     workspace = None if limits is None else limits.workspace
     if not beside:
@@ -165,6 +165,8 @@ class _Judge:
         grasp: PointCloud | None,
         limits: Limits | None,
     ) -> None:
+        if limits is not None and not isinstance(limits, Limits):
+            raise OptionError(f"limits is {shown(limits)}: need Limits(...), or None.")
         self._feasible = Feasibility(predictor.step, predictor.gripper, scene, grasp, limits)
         self._known: dict[bytes, Verdict] = {}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from handful._checks import path_of
 from handful._strict_json import Fields, read_json
 from handful.demos import Action, Gripper, TaskStep, gripper_from_tip
 from handful.errors import DemoError, FileFormatError
@@ -46,7 +47,7 @@ def load_predictor(folder: str | Path) -> Predictor:
     Raises:
         FileFormatError: Something is missing or wrong; the message names the file and the field.
     """
-    path = Path(folder) / USE
+    path = path_of("folder", folder) / USE
     model = load_model(folder)
     if not path.is_file():
         raise FileFormatError(f"{path}: is missing: nobody trained the model in this folder.")

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 
+from handful._rigid import check_pose
 from handful._strict_json import Fields
 from handful.clouds import Box
 from handful.demos import numbers_from_json, pose_from_json
 from handful.errors import DemoError, errors_at, unknown_name_message
-from handful.geometry import check_pose
 
 LENGTHS = {"m": 1.0, "mm": 0.001}
 """Names of units, and metres in one."""
@@ -44,7 +43,7 @@ class Units:
         """
         pose = pose_from_json(value, address)
         with errors_at(address):
-            check_pose(torch.from_numpy(pose), name="the matrix")
+            check_pose(pose, name="the matrix")
         pose[:3, 3] *= LENGTHS[self.length]
         self._check_near(pose[:3, 3], address)
         return pose

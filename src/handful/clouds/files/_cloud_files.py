@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from handful._checks import MAX_DERIVED_SEED, check_scale, whole_number
+from handful._checks import MAX_DERIVED_SEED, check_scale, path_of, whole_number
 from handful._files import StrPath, atomic_write_bytes
 from handful.clouds._cloud import PointCloud, check_dtype
 from handful.clouds.files._conventions import RawCloud, disk_colors
@@ -71,7 +71,7 @@ def read_cloud(
         CloudError: What it holds is no usable cloud, for example not in metres.
         OptionError: `scale`, `max_points` or `dtype` is out of range.
     """
-    name = os.fspath(path)
+    name = str(path_of("path", path))
     _check_options(scale, max_points, dtype)
     kind = _format_of(name)
     with open_source(name, max_points) as source:

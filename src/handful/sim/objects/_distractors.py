@@ -6,7 +6,6 @@ from collections.abc import Callable
 from colorsys import hsv_to_rgb
 
 import numpy as np
-import trimesh
 from jaxtyping import Float
 
 from handful.errors import OptionError, unknown_name_message
@@ -32,6 +31,8 @@ def draw_distractor(
     Raises:
         OptionError: There is no such family.
     """
+    import trimesh
+
     name = family or sorted(DISTRACTOR_FAMILIES)[int(rng.integers(len(DISTRACTOR_FAMILIES)))]
     if name not in DISTRACTOR_FAMILIES:
         raise OptionError(unknown_name_message("family", name, DISTRACTOR_FAMILIES))
@@ -47,6 +48,8 @@ def draw_distractor(
 
 
 def _blob(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
+    import trimesh
+
     ball = trimesh.creation.icosphere(subdivisions=3, radius=1.0)
     waves = rng.normal(size=(5, 3)) * 2.0
     bumps = 1.0 + 0.12 * np.sin(ball.vertices @ waves.T + rng.uniform(0, 6, 5)).sum(axis=1)
@@ -55,6 +58,8 @@ def _blob(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
 
 
 def _torus(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
+    import trimesh
+
     big = rng.uniform(0.025, 0.045)
     ring = trimesh.creation.torus(big, rng.uniform(0.2, 0.4) * big)
     return [ColoredMesh.from_trimesh(ring, color)]
@@ -112,6 +117,8 @@ def _hammer(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
 
 def _spanner(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
     """A bar with an open jaw at one end and a ring at the other."""
+    import trimesh
+
     length, wide = rng.uniform(0.09, 0.13), rng.uniform(0.006, 0.009)
     thick = 0.5 * wide
     bar = box_mesh((-wide, 0, -thick), (wide, length, thick), color)
@@ -128,6 +135,8 @@ def _spanner(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
 
 def _pyramid(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
     """Any convex crystal of a dozen corners."""
+    import trimesh
+
     corners = rng.normal(size=(12, 3))
     corners *= rng.uniform(0.025, 0.042) / np.linalg.norm(corners, axis=1, keepdims=True)
     return [ColoredMesh.from_trimesh(trimesh.convex.convex_hull(corners), color)]
@@ -143,6 +152,8 @@ def _spring(rng: np.random.Generator, color: Color) -> list[ColoredMesh]:
 def _ellipsoid(
     axes: tuple[float, float, float], at: tuple[float, float, float], color: Color
 ) -> ColoredMesh:
+    import trimesh
+
     ball = trimesh.creation.icosphere(subdivisions=2, radius=1.0)
     return ColoredMesh(np.array(ball.vertices) * axes + at, np.array(ball.faces), color)
 

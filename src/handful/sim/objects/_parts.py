@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
-import trimesh
 from jaxtyping import Float
 
 from handful.render import Color, ColoredMesh
@@ -44,6 +43,8 @@ class Part:
         if self.kind == "capsule":
             return np.pi * s[0] ** 2 * (2.0 * s[1] + 4.0 / 3.0 * s[0])
         if self.kind == "convex":
+            import trimesh
+
             return float(trimesh.convex.convex_hull(np.asarray(self.vertices)).volume)
         axes = s if self.kind == "ellipsoid" else (s[0],) * 3
         return 4.0 / 3.0 * np.pi * axes[0] * axes[1] * axes[2]

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import trimesh
 from jaxtyping import Float
 
 from handful._files import atomic_write_bytes, make_folder, remove_file
@@ -23,6 +22,9 @@ from handful.sim.objects._decompose import MOST_SECONDS, NotTakenApart, take_apa
 from handful.sim.objects._draws import random_color
 from handful.sim.objects._parts import Part, Thing
 from handful.sim.objects._surface import find_handle, find_neck, find_rim
+
+if TYPE_CHECKING:
+    import trimesh
 
 SUFFIXES = (".obj", ".stl", ".ply", ".glb")
 SMALLEST, LARGEST = 0.03, 0.35
@@ -90,6 +92,8 @@ def load_thing(path: Path, task: str, on_progress: Callable[[str], None] | None 
         FileFormatError: It cannot be read.
         ObjectRefusedError: It lacks what the task needs, with the reason.
     """
+    import trimesh
+
     if task not in ("mug", "bowl", "bottle"):
         raise OptionError(unknown_name_message("task", task, ("mug", "bowl", "bottle")))
     mesh = _read(path)

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from scipy.spatial import cKDTree
 
+from handful._rigid import check_pose
 from handful.clouds import PointCloud
 from handful.demos import Gripper, TaskStep
 from handful.errors import GeometryError
-from handful.geometry import check_pose
 from handful.policy import Motion, Verdict
 from handful.sim._arm import HOME
 from handful.sim._cameras import observe_grasp, observe_scene
@@ -316,7 +315,7 @@ class Episode:
 
 def _bad_pose(T_scene_gripper: Pose) -> Verdict | None:
     try:
-        check_pose(torch.as_tensor(T_scene_gripper))
+        check_pose(np.asarray(T_scene_gripper))
     except GeometryError as error:
         return Verdict(False, f"not a pose: {error}")
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Float
@@ -41,7 +41,10 @@ class MugOnHanger(PickAndPlace):
 
     def __init__(self, hanger: HangerShape = DEFAULT_HANGER) -> None:
         self.hanger = hanger
-        self._hanger_thing = hanger_thing(hanger)
+
+    @cached_property
+    def _hanger_thing(self) -> Thing:
+        return hanger_thing(self.hanger)
 
     def trained_things(self) -> Sequence[Thing]:
         """One red mug."""

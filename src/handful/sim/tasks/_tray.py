@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,10 @@ class OnTray(PickAndPlace):
 
     def __init__(self, tray: TrayShape | None = None) -> None:
         self.tray = tray or TrayShape()
-        self._tray_thing = self.tray.thing()
+
+    @cached_property
+    def _tray_thing(self) -> Thing:
+        return self.tray.thing()
 
     def draw_target(self, rng: np.random.Generator) -> Thing:
         """Always the same tray; its pose is what varies."""
