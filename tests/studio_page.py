@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.msgpack import decode
 
 from command_line import HANDFUL
 
@@ -21,7 +21,7 @@ WITHOUT_GPU = [
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--ignore-gpu-blocklist",
 ]  # fmt: skip
-PATIENCE = 240_000
+PATIENCE = 120_000
 """Milliseconds that a page may take: software draws it, on a machine with other things to do."""
 
 
@@ -111,23 +111,22 @@ class Heard:
     """
 
     def __init__(self, page: object) -> None:
-        self._page, self._frames = page, list[bytes]()
+        self._page, self._messages = page, list[dict]()
         page.on("websocket", self._opened)
 
     def _opened(self, socket: object) -> None:
-        socket.on("framereceived", lambda frame: self._frames.append(frame))
+        socket.on("framereceived", lambda frame: self._messages.extend(decode(frame)))
 
-    def all(self, start: int = 0) -> list[dict]:
-        """The messages, from the frame of that number on."""
+    def all(self) -> list[dict]:
+        """The messages so far."""
         self._page.wait_for_timeout(50)  # they come while the page is waited for
-        whole = (msgspec.msgpack.decode(frame) for frame in self._frames[start:])
-        return [message for batch in whole for message in batch]
+        return self._messages.copy()
 
     def during(self, milliseconds: int) -> list[dict]:
         """The messages that come in a time from now on."""
-        start = len(self._frames)
+        start = len(self._messages)
         self._page.wait_for_timeout(milliseconds)
-        return self.all(start)
+        return self.all()[start:]
 
     def last(self, kind: str, name: str) -> dict | None:
         """The latest message of a kind about a thing of the scene."""

@@ -71,7 +71,7 @@ class TrainRoom:
         session.clicked(self.panel.start, lambda _: self._begin(resume=False))
         session.clicked(self.panel.resume, lambda _: self._begin(resume=True))
         session.clicked(self.panel.stop, lambda _: self._interrupt())
-        session.edited(self.panel.scene.field, self._show_scene)
+        self.panel.scene.on_choice(self._show_scene)
 
     @property
     def running(self) -> bool:
@@ -245,8 +245,7 @@ class TrainRoom:
     def _show_scene(self) -> None:
         scene, _ = self.panel.scene.clouds()
         self.stage.cloud("scene", self._session.prepared(scene).shown())
-        low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
-        self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
+        self._session.look_over(scene.points)
         self._hand.hide()
         self._looked, self._look_again = ("", 0.0), 0.0
 

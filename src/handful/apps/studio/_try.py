@@ -64,7 +64,7 @@ class TryRoom:
         session.clicked(panel.find, lambda _: self._find())
         session.edited(panel.model, self._model_chosen)
         session.edited(panel.second, self._find)
-        session.edited(panel.scene.field, self._scene_chosen)
+        panel.scene.on_choice(self._scene_chosen)
         session.edited(panel.rank, self._show_rank, "rank")
         session.edited(panel.confidence, self._show_rank, "rank")
         session.edited(panel.ghost, self._show_rank, "rank")
@@ -74,7 +74,7 @@ class TryRoom:
         """Offer what there is, and show the scene."""
         self.panel.scene.refresh()
         labels = self._models.labels()
-        fitting = self._models.fitting(self.panel.model.value, self.panel.scene.chosen.step)
+        fitting = self._models.fitting(self.panel.model.value, self._session.selection.step)
         self.panel.offer(labels, fitting)
         self.episodes.offer()
         if not labels:
@@ -102,7 +102,7 @@ class TryRoom:
         self._find()
 
     def _scene_chosen(self) -> None:
-        step = self.panel.scene.chosen.step
+        step = self._session.selection.step
         self.panel.model.value = self._models.fitting(self.panel.model.value, step)
         self._find()
 
@@ -134,13 +134,13 @@ class TryRoom:
         self._session.desk.drop("ghost")
         self.stage.clear()
         low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
-        wide = float(np.abs(RIGHT) @ (high - low))
-        shift = np.eye(4)
-        shift[:3, 3] = 1.1 * wide * RIGHT
+        apart = 1.1 * float(np.abs(RIGHT) @ (high - low)) * RIGHT
         self._sides = []
         for number, label in enumerate(labels):
             root = f"side{number}"
-            self.stage.group(root, shift if number else np.eye(4))
+            shift = np.eye(4)
+            shift[:3, 3] = number * apart
+            self.stage.group(root, shift)
             best = answers[number].poses[:1]
             center = self._contact(best[0], predictors[number]) if best else None
             self.stage.cloud(f"{root}/scene", self._session.prepared(scene).shown(center))
@@ -158,10 +158,8 @@ class TryRoom:
                     Hand(self.stage, f"{root}/ghost"),
                 )
             )
-        middle, radius = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
-        if len(labels) > 1:
-            middle, radius = middle + 0.5 * shift[:3, 3], max(radius, 0.85 * wide)
-        self._session.look_at(middle, radius)
+        shown = [scene.points + number * apart for number in range(len(labels))]
+        self._session.look_over(np.concatenate(shown))
         self.panel.rank.max = max(2, *(len(one) for one in answers))
         self.panel.rank.value = 1
         self._show_rank()
