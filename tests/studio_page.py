@@ -196,13 +196,18 @@ def upload(page: object, button: str, file: Path) -> None:
     chooser.value.set_files(file)
 
 
+def canvas_size(page: object) -> tuple[float, float]:
+    """Width and height of the page's drawing, pixels."""
+    box = page.locator("canvas").last.bounding_box()
+    return box["width"], box["height"]
+
+
 def click_on(page: object, scene: np.ndarray, spot: np.ndarray) -> None:
     """Put the gripper where a point of the scene is, in a page that shows all of the scene."""
     page.get_by_role("button", name="Put it where I click").click()
     page.get_by_text("Click on the scene").wait_for()
     page.wait_for_timeout(1000)
-    box = page.locator("canvas").last.bounding_box()
-    page.mouse.click(*pixel_of(spot, *view_of(scene), (box["width"], box["height"])))
+    page.mouse.click(*pixel_of(spot, *view_of(scene), canvas_size(page)))
     page.get_by_text("The gripper is where you clicked").wait_for()
 
 

@@ -26,6 +26,7 @@ from studio_page import (
     PATIENCE,
     Heard,
     browser,
+    canvas_size,
     click_on,
     gizmo_tip,
     need_browser,
@@ -131,11 +132,6 @@ def held(page: object, start: tuple[float, float], end: tuple[float, float]) -> 
     page.mouse.up()
 
 
-def canvas_size(page: object) -> tuple[float, float]:
-    box = page.locator("canvas").last.bounding_box()
-    return box["width"], box["height"]
-
-
 def test_a_pose_is_dragged_saved_and_there_again(chromium: object, shared: Shared):
     before = shared.demos()
     step = before[0].steps[0]
@@ -175,7 +171,7 @@ def test_a_pose_is_dragged_saved_and_there_again(chromium: object, shared: Share
     place.wait_for()
     assert place.inner_text() == words
     # A second page sees the same, and a key there is seen here.
-    other = opened(chromium, f"{shared.url}/?token={TOKEN}", (500, 250))
+    other = opened(chromium, f"{shared.url}/?token={TOKEN}", (900, 300))
     assert other.get_by_text("Contact point").inner_text() == words
     other.keyboard.press("PageUp")
     until(lambda: place.inner_text() != words)
@@ -312,7 +308,7 @@ def test_every_layer_is_shown_and_an_object_is_boxed_and_moved(shared: Shared):
 
 def test_the_slider_goes_through_the_poses_and_the_way_is_shown_or_not(shared: Shared):
     page = shared.room("Try")
-    page.get_by_text("pose 1 of").wait_for()
+    page.get_by_text("poses in").wait_for()
     count = int(re.search(r"pose 1 of (\d+)", page.get_by_text("pose 1 of").inner_text())[1])
     rank, confidence = page.get_by_role("slider").nth(0), page.get_by_role("slider").nth(1)
     rank.press("ArrowRight")
@@ -341,6 +337,7 @@ def test_the_slider_goes_through_the_poses_and_the_way_is_shown_or_not(shared: S
     page.get_by_role("heading", name="Train").wait_for()
     page.wait_for_timeout(500)
     assert len(places(page.heard.during(1000), ghost)) == 0
+    shared.room("Try").get_by_label("Show the way").click()  # it would be drawn all the time
 
 
 def test_an_episode_of_a_simulated_task_is_watched_and_gone_through_again(shared: Shared):
@@ -349,8 +346,8 @@ def test_an_episode_of_a_simulated_task_is_watched_and_gone_through_again(shared
     page.get_by_text("In the simulated world").click()
     choose(page, "Run", "one")
     page.get_by_role("button", name="Run the episode").click()
-    page.get_by_label("Moment").first.wait_for()
-    film = page.get_by_role("img").last
+    page.get_by_text("Moment", exact=True).wait_for()
+    film = page.locator("img").last
     last = film.get_attribute("src")
     assert last.startswith("data:image/")
     moment = page.get_by_role("slider").last

@@ -155,7 +155,7 @@ def test_everything_is_on_the_disk_after_every_change(tmp_path: Path):
         lambda now: now.taught("cup_2", "put", Action.PLACE, pose_at(0, 0, 0.2), "demo_cup"),
         lambda now: now.with_pose("demo_cup", "put", 0, pose_at(0.1, 0.02, 0.2)),
         lambda now: now.without_step("demo_cup", "take"),
-        lambda now: now.without_demo("demo_cup"),
+        lambda now: now.without_step("demo_cup", "put"),
         lambda now: now.without_scene("demo_cup"),
     ]
     for step in steps:

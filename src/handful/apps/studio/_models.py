@@ -91,13 +91,21 @@ class Models:
     def _when(self, label: str) -> float:
         """When the model of a label was written."""
         path, step = self.run_of(label)
-        return RunFolder(path).model(step).stat().st_mtime
+        return written(RunFolder(path).model(step)) or 0.0
 
 
 def _split(label: str) -> tuple[str, str]:
     """Names of the run and of the step."""
     run, _, step = label.rpartition(" · ")
     return run, step
+
+
+def written(path: Path) -> float | None:
+    """When something was written; None if it is not there: trainings replace what they wrote."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def held_for(predictor: Predictor, grasp: PointCloud | None) -> PointCloud | None:
