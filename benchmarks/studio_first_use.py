@@ -255,7 +255,7 @@ def main() -> None:
         page.close()
     print(f"load average at the end: {os.getloadavg()[0]:.1f}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"CPU time of studio, training and browser: {used.ru_utime + used.ru_stime:.0f} s")
+    print(f"CPU time of studio and training: {used.ru_utime + used.ru_stime:.0f} s")
     print(f"the page said: {told}")
     print(where(out / "cups" / "runs" / "first", read_cloud(files[3])))
     print(f"pictures, clouds and the studio's folder are in {out}")
