@@ -140,6 +140,20 @@ def test_a_box_holds_what_stands_in_it_and_a_box_in_the_air_is_refused(
     assert running.look._object is inside
 
 
+def test_a_type_that_descriptors_do_not_have_is_told_and_the_scene_is_shown(
+    running: Studio, said: list[str]
+):
+    layer = running.look.panel.layer
+    layer.value = "type 3 by its strength"
+    enter(running, "Look")
+    layer.value = "type 0 as colours"
+    assert "no type 3" in running.look.panel.told.content
+    scene = thin_sample(1)[0].steps[0].scene
+    cloud = running.look.stage.contents().clouds[0]
+    assert np.abs(cloud.colors - scene.colors).max() < 1.0 / 255.0
+    assert said == []
+
+
 def test_a_scene_follows_its_object(running: Studio, said: list[str]):
     enter(running, "Look")
     step, look = thin_sample(1)[0].steps[0], running.look

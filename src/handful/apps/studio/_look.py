@@ -184,13 +184,17 @@ class LookRoom:
         heat = None
         if layer == HEAT and best is not None:
             heat = energy_heat(seen.view, best, seen.predictor.gripper, seen.scene)
-        self._paint(seen.field, heat, layer)
+        told = []
+        try:
+            self._paint(seen.field, heat, layer)
+        except OptionError as error:  # descriptors without this type: the scene is shown as it is
+            told.append(str(error))
+            self._paint(seen.field, None, RECORDED)
         self.stage.remove("arrows")
         if layer == TYPE_1:
             self.stage.mesh("arrows", seen.field.arrows(ARROWS))
         self._show_poses(seen.predictor, seen.found.T_scene_gripper, seen.held)
         self.stage.remove("queries")
-        told = ""
         if self.panel.queries.value and best is not None:
             balls, arrows = query_meshes(seen.queries, best, seen.field.palette, 0.5)
             for number, ball in enumerate(balls):
@@ -199,8 +203,8 @@ class LookRoom:
                 self.stage.mesh("queries/arrows", joined(arrows))
             weights = ", ".join(f"{float(one):.2f}" for one in seen.queries.weights)
             plural = "" if len(seen.queries) == 1 else "s"
-            told = f"{len(seen.queries)} query point{plural}, weight{plural} {weights}."
-        self.panel.told.content = plain(told)
+            told.append(f"{len(seen.queries)} query point{plural}, weight{plural} {weights}.")
+        self.panel.told.content = plain(" ".join(told))
 
     def _paint(
         self, seen: FieldOnCloud, heat: tuple[np.ndarray, np.ndarray] | None, layer: str
