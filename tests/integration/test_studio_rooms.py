@@ -1,11 +1,13 @@
 """The rooms of a studio without a browser: what they show, and what they leave alone."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip("viser", reason="the studio needs the extra `view`")
 
@@ -181,3 +183,20 @@ def test_the_model_that_was_trained_last_is_offered_first(running: Studio, said:
     for step in ("pick", "place"):
         os.utime(RunFolder(Path(runs / "first")).model(step))
     assert models.fitting("gone · pick", "place") == "first · place"
+
+
+@pytest.mark.parametrize("room", ["Teach", "Train", "Look", "Try"])
+def test_what_a_room_shows_is_saved_as_a_picture_and_as_a_page(
+    running: Studio, said: list[str], room: str
+):
+    enter(running, room)
+    for how in ("Picture", "HTML page"):
+        at_desk(running, lambda how=how: running._save(how, None))
+    png, page = (
+        max(running.session.folder.pictures.glob(f"*-{room.lower()}.{kind}"))
+        for kind in ("png", "html")
+    )
+    drawn = np.asarray(Image.open(png).convert("RGB"), dtype=int)
+    assert (np.abs(drawn - drawn[0, 0]).sum(axis=2) > 60).mean() > 0.05
+    assert not re.search(r"(src|href)=|https?://", page.read_text().split("<script")[0])
+    assert said == []
