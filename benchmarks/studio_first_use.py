@@ -246,7 +246,7 @@ def main() -> None:
     diary = Diary(out)
     with studio(out / "cups") as running, browser() as chromium:
         with diary.part("open the page"):
-            page = opened(chromium, running.url, SIZE, "Open a cloud above")
+            page = opened(chromium, running.url, SIZE, "Open a cloud above", fine=1.0)
         for file, spot in zip(files[:3], spots[:3], strict=True):
             teach(page, diary, file, spot, film=file is files[0])
         train(page, diary, options.steps)

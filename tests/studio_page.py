@@ -90,12 +90,15 @@ def opened(
     size: tuple[int, int] = (900, 420),
     words: str = "Contact point",
     listening: bool = False,
+    fine: float = 0.5,
 ) -> object:
     """The studio's page, when its panel with these words is there.
 
-    If it is `listening`, the page's `heard` is what the studio sends to it.
+    If it is `listening`, the page's `heard` is what the studio sends to it. `fine` is the number of
+    pixels that are drawn for each one of the page's own: few take less time, where software draws.
     """
-    page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+    width, height = size
+    page = chromium.new_page(viewport={"width": width, "height": height}, device_scale_factor=fine)
     page.set_default_timeout(PATIENCE)
     if listening:
         page.heard = Heard(page)
