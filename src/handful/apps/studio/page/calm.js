@@ -14,8 +14,15 @@
   let last = 0;
   const sizes = new WeakMap();
 
-  const touched = () => {
-    touchedUntil = performance.now() + AFTER_INPUT;
+  let held = false; // the mouse was pressed on the scene; it may be dragged beyond it
+  const touched = ({ type, target }) => {
+    const onScene = target.tagName === "CANVAS";
+    if (type === "pointerdown") held = onScene;
+    const typing = type === "keydown" && !target.closest("input, textarea, [role=slider]");
+    if (onScene || held || typing || type === "resize") {
+      touchedUntil = performance.now() + AFTER_INPUT;
+    }
+    if (type === "pointerup") held = false;
   };
   const changed = () => {
     changedUntil = Math.max(changedUntil, performance.now() + AFTER_CHANGE);
