@@ -28,7 +28,7 @@ from handful.apps.studio._folder import StudioFolder
 from handful.checks import check_demos
 from handful.clouds import PointCloud
 from handful.demos import Action, gripper_named
-from studio_page import browser, gizmo_tip, pixel_of, view_of
+from studio_page import browser, canvas_size, gizmo_tip, pixel_of, view_of
 
 HAND = gripper_named("simulated")
 SIZE = (900, 420)
@@ -97,9 +97,8 @@ def in_browser(studio: Studio, pose: np.ndarray, cloud: PointCloud, tries: int) 
             if len(loads) < tries:
                 page.close()
         page.wait_for_timeout(5000)
-        box = page.locator("canvas").last.bounding_box()
         tip = gizmo_tip(pose, HAND.T_gripper_contact, 0)
-        x, y = pixel_of(tip, position, look, (box["width"], box["height"]))
+        x, y = pixel_of(tip, position, look, canvas_size(page))
         page.mouse.move(x, y)
         page.wait_for_timeout(3000)
         page.mouse.down()

@@ -16,7 +16,9 @@ is, a script has to be told.
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import re
 import resource
 import sys
 import time
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -33,7 +36,17 @@ from handful.clouds import PointCloud, read_cloud, write_cloud
 from handful.demos import gripper_named, make_sample
 from handful.learning import RunFolder
 from handful.policy import Predictor
-from studio_page import browser, click_on, opened, rim_of, studio, upload
+from studio_page import (
+    browser,
+    canvas_size,
+    click_on,
+    opened,
+    pixel_of,
+    rim_of,
+    studio,
+    upload,
+    view_of,
+)
 
 SIZE = (1000, 620)
 HAND = "franka-hand"
@@ -43,6 +56,12 @@ NEAR = 0.06
 """Metres around a made-up mug's contact point in which its rim is looked for."""
 PICTURES = (0.1, 0.3, 0.6)
 """Shares of the training after which the page is photographed."""
+ARROW = 0.1
+"""Metres from the contact point to the tip of the gizmo's arrow along the approach, about."""
+LIFTS = (0.012, 0.025, 0.04, 0.055, 0.04, 0.025, 0.012, 0.0)
+"""Metres above the rim that the gripper is dragged to in the film, one after the other."""
+FILM_SIZE, FILM_FRAME = (700, 434), 900
+"""Width and height of the film, pixels, and milliseconds of a frame."""
 
 
 class Diary:
@@ -50,6 +69,7 @@ class Diary:
 
     def __init__(self, out: Path) -> None:
         self._out, self._rows = out, list[tuple[str, float]]()
+        self._frames: list[Image.Image] = []
         self._start = time.monotonic()
 
     @contextmanager
@@ -64,6 +84,18 @@ class Diary:
         """Save what the page shows."""
         page.wait_for_timeout(2500)  # software draws it, and the view glides
         page.screenshot(path=self._out / f"{name}.png")
+
+    def film(self, page: Any) -> None:
+        """Take a frame of the film."""
+        page.wait_for_timeout(2500)
+        frame = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        self._frames.append(frame.resize(FILM_SIZE, Image.Resampling.LANCZOS))
+
+    def develop(self, name: str) -> None:
+        """Save the film."""
+        first, *others = self._frames
+        file = self._out / f"{name}.gif"
+        first.save(file, save_all=True, append_images=others, duration=FILM_FRAME, loop=0)
 
     def end(self) -> None:
         """Say the sum."""
@@ -81,16 +113,41 @@ def made_up(seed: int) -> list[tuple[PointCloud, np.ndarray]]:
     return found
 
 
-def teach(page: Any, diary: Diary, file: Path, spot: np.ndarray) -> None:
-    """Open a cloud, click on the rim, and add the step."""
+def teach(page: Any, diary: Diary, file: Path, spot: np.ndarray, film: bool) -> None:
+    """Open a cloud, click on the rim, and add the step; drag the gripper besides for a film."""
     name = file.stem
     with diary.part(f"open {name}, click on the rim, add the step"):
         upload(page, "Open a cloud", file)
         page.get_by_text(f"{name} opened").wait_for()
-        click_on(page, read_cloud(file).points, spot)
+        if film:
+            diary.film(page)
+        points = read_cloud(file).points
+        click_on(page, points, spot)
         diary.photograph(page, f"teach_{name}")
+        if film:
+            diary.film(page)
+            drag(page, diary, points)
         page.get_by_role("button", name="Add this step").click()
         page.get_by_text(f"demo_{name} added").wait_for()
+    if film:
+        diary.film(page)
+        diary.develop("teach")
+
+
+def drag(page: Any, diary: Diary, points: np.ndarray) -> None:
+    """Drag the gripper up by the arrow of its approach, and down again."""
+    told = page.get_by_text("Contact point").inner_text()
+    contact = np.array(re.findall(r"-?[\d.]+", told.split(":")[1]), dtype=float) / 1000.0
+    view, size = view_of(points), canvas_size(page)
+    tip = contact - np.array([0.0, 0.0, ARROW])  # it comes from above
+    page.mouse.move(*pixel_of(tip, *view, size))
+    page.wait_for_timeout(1500)
+    page.mouse.down()
+    for lift in LIFTS:
+        page.mouse.move(*pixel_of(tip + np.array([0.0, 0.0, lift]), *view, size), steps=4)
+        diary.film(page)
+    page.mouse.up()
+    page.wait_for_timeout(1500)
 
 
 def train(page: Any, diary: Diary, steps: int) -> None:
@@ -189,16 +246,16 @@ def main() -> None:
     diary = Diary(out)
     with studio(out / "cups") as running, browser() as chromium:
         with diary.part("open the page"):
-            page = opened(chromium, running.url, SIZE, "Open a cloud above")
+            page = opened(chromium, running.url, SIZE, "Open a cloud above", fine=1.0)
         for file, spot in zip(files[:3], spots[:3], strict=True):
-            teach(page, diary, file, spot)
+            teach(page, diary, file, spot, film=file is files[0])
         train(page, diary, options.steps)
         told = try_it(page, diary, files[3])
         diary.end()
         page.close()
     print(f"load average at the end: {os.getloadavg()[0]:.1f}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"CPU time of studio, training and browser: {used.ru_utime + used.ru_stime:.0f} s")
+    print(f"CPU time of studio and training: {used.ru_utime + used.ru_stime:.0f} s")
     print(f"the page said: {told}")
     print(where(out / "cups" / "runs" / "first", read_cloud(files[3])))
     print(f"pictures, clouds and the studio's folder are in {out}")

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.msgpack import decode
 
 from command_line import HANDFUL
 
@@ -21,7 +21,7 @@ WITHOUT_GPU = [
     "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
     "--ignore-gpu-blocklist",
 ]  # fmt: skip
-PATIENCE = 240_000
+PATIENCE = 120_000
 """Milliseconds that a page may take: software draws it, on a machine with other things to do."""
 
 
@@ -90,12 +90,15 @@ def opened(
     size: tuple[int, int] = (900, 420),
     words: str = "Contact point",
     listening: bool = False,
+    fine: float = 0.5,
 ) -> object:
     """The studio's page, when its panel with these words is there.
 
-    If it is `listening`, the page's `heard` is what the studio sends to it.
+    If it is `listening`, the page's `heard` is what the studio sends to it. `fine` is the number of
+    pixels that are drawn for each one of the page's own: few take less time, where software draws.
     """
-    page = chromium.new_page(viewport={"width": size[0], "height": size[1]})
+    width, height = size
+    page = chromium.new_page(viewport={"width": width, "height": height}, device_scale_factor=fine)
     page.set_default_timeout(PATIENCE)
     if listening:
         page.heard = Heard(page)
@@ -111,23 +114,22 @@ class Heard:
     """
 
     def __init__(self, page: object) -> None:
-        self._page, self._frames = page, list[bytes]()
+        self._page, self._messages = page, list[dict]()
         page.on("websocket", self._opened)
 
     def _opened(self, socket: object) -> None:
-        socket.on("framereceived", lambda frame: self._frames.append(frame))
+        socket.on("framereceived", lambda frame: self._messages.extend(decode(frame)))
 
-    def all(self, start: int = 0) -> list[dict]:
-        """The messages, from the frame of that number on."""
+    def all(self) -> list[dict]:
+        """The messages so far."""
         self._page.wait_for_timeout(50)  # they come while the page is waited for
-        whole = (msgspec.msgpack.decode(frame) for frame in self._frames[start:])
-        return [message for batch in whole for message in batch]
+        return self._messages.copy()
 
     def during(self, milliseconds: int) -> list[dict]:
         """The messages that come in a time from now on."""
-        start = len(self._frames)
+        start = len(self._messages)
         self._page.wait_for_timeout(milliseconds)
-        return self.all(start)
+        return self.all()[start:]
 
     def last(self, kind: str, name: str) -> dict | None:
         """The latest message of a kind about a thing of the scene."""
@@ -197,13 +199,18 @@ def upload(page: object, button: str, file: Path) -> None:
     chooser.value.set_files(file)
 
 
+def canvas_size(page: object) -> tuple[float, float]:
+    """Width and height of the page's drawing, pixels."""
+    box = page.locator("canvas").last.bounding_box()
+    return box["width"], box["height"]
+
+
 def click_on(page: object, scene: np.ndarray, spot: np.ndarray) -> None:
     """Put the gripper where a point of the scene is, in a page that shows all of the scene."""
     page.get_by_role("button", name="Put it where I click").click()
     page.get_by_text("Click on the scene").wait_for()
     page.wait_for_timeout(1000)
-    box = page.locator("canvas").last.bounding_box()
-    page.mouse.click(*pixel_of(spot, *view_of(scene), (box["width"], box["height"])))
+    page.mouse.click(*pixel_of(spot, *view_of(scene), canvas_size(page)))
     page.get_by_text("The gripper is where you clicked").wait_for()
 
 

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from handful.apps.studio._saving import picture
 from handful.apps.studio._stage import Contents, blocks
 from handful.checks import Check, PosedStep
-from handful.clouds import LevelOfDetail, PointCloud
+from handful.clouds import Box, LevelOfDetail, PointCloud, standing_in
 from handful.demos import Action, gripper_named
 from handful.errors import OptionError
 from handful.policy import ScenePoints, shifted_pose, snapped
@@ -64,6 +64,24 @@ def test_blocks_hold_every_point_once_and_keep_half_precision_fine(seed: int, co
         offset = cloud.points[some].astype(np.float64) - center
         back = offset.astype(np.float16).astype(np.float64)
         assert np.abs(back - offset).max() < 2e-4 * float(cloud.extent.max())
+
+
+@given(seeds, st.floats(-1.0, 1.0), st.floats(0.0, 0.0015))
+def test_what_stands_on_a_table_is_all_of_it_and_nothing_else(
+    seed: int, height: float, noise: float
+):
+    rng = np.random.default_rng(seed)
+    table = np.column_stack([rng.uniform(-0.3, 0.3, (4000, 2)), noise * rng.normal(size=4000)])
+    table = table[np.abs(table[:, 2]) < 0.003]
+    thing = rng.uniform([-0.05, -0.05, 0.01], [0.05, 0.05, 0.08], (300, 3))
+    points = np.concatenate([table, thing, thing + np.array([0.25, 0.0, 0.0])])
+    points[:, 2] += height
+    box = Box((-0.1, -0.1, height - 0.05), (0.1, 0.1, height + 0.15))
+    found = standing_in(box, points)
+    assert found[len(table) : len(table) + 300].all()
+    assert found.sum() == 300
+    far = Box((-0.1, -0.1, height + 1.0), (0.1, 0.1, height + 1.2))
+    assert not standing_in(far, points).any()
 
 
 def test_points_of_a_usual_scene_are_within_a_fiftieth_of_a_millimetre():

@@ -18,6 +18,7 @@ from handful.apps.studio._words import plain
 from handful.clouds import CloudReader, write_cloud
 from handful.demos import Action, LiveDemoFolder, gripper_named, load_demos, save_demos
 from handful.errors import BusyError, DemoError, FileFormatError, HandfulError
+from handful.recordings import write_rgbd_example
 from samples import pose_at, small_cloud, small_demos
 
 HAND = gripper_named("simulated")
@@ -155,7 +156,7 @@ def test_everything_is_on_the_disk_after_every_change(tmp_path: Path):
         lambda now: now.taught("cup_2", "put", Action.PLACE, pose_at(0, 0, 0.2), "demo_cup"),
         lambda now: now.with_pose("demo_cup", "put", 0, pose_at(0.1, 0.02, 0.2)),
         lambda now: now.without_step("demo_cup", "take"),
-        lambda now: now.without_demo("demo_cup"),
+        lambda now: now.without_step("demo_cup", "put"),
         lambda now: now.without_scene("demo_cup"),
     ]
     for step in steps:
@@ -238,6 +239,10 @@ def test_a_path_is_opened_as_what_is_there(tmp_path: Path):
         save_demos(small_demos(), tmp_path / "set")
         change = opened_path(tmp_path / "set", reader)
         assert len(change(Document(HAND)).demonstrations) == len(small_demos())
+        write_rgbd_example(tmp_path / "images", 1)
+        opened = opened_path(tmp_path / "images", reader)(Document(HAND))
+        assert [step.name for step in opened.demonstrations[0].steps] == ["take peg", "insert peg"]
+        assert opened.gripper.name != HAND.name
         write_cloud(small_cloud(count=1001), tmp_path / "large.ply")
         with pytest.raises(HandfulError, match="at most 1000"):
             opened_path(tmp_path / "large.ply", reader)

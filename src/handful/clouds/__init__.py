@@ -17,6 +17,7 @@ from ._reader import CloudReader as CloudReader
 from ._registration import registered_view as registered_view
 from ._rgbd import RgbdView as RgbdView
 from ._rgbd import cloud_from_rgbd as cloud_from_rgbd
+from ._standing import standing_in as standing_in
 from ._voxels import voxel_filter as voxel_filter
 from .files import array_from_bytes as array_from_bytes
 from .files import cloud_from_bytes as cloud_from_bytes

@@ -16,10 +16,8 @@ from handful.demos import (
     DemoSet,
     Gripper,
     Step,
-    dropped_demos,
     merged_demos,
     regripped_demos,
-    renamed_demos,
 )
 from handful.errors import DemoError, unknown_name_message
 
@@ -156,17 +154,6 @@ class Document:
         )
         scene = Scene(demo, gone.scene, gone.grasp, demo if left else "")
         return replace(self, demonstrations=whole).with_scene(scene)
-
-    def renamed_step(self, old: str, new: str) -> Document:
-        """A step has another name, in every demonstration."""
-        return self._of(renamed_demos(self._set(), steps={old: new}))
-
-    def without_demo(self, demo: str) -> Document:
-        """A demonstration less, with all that belongs to it."""
-        self._demonstration(demo)
-        if len(self.demonstrations) == 1:
-            return replace(self, demonstrations=())
-        return self._of(dropped_demos(self._set(), [demo]))
 
     # --- the whole set ---------------------------------------------------------------------
 

@@ -16,12 +16,12 @@ from handful.apps.studio._scenes import SceneChoice, set_options
 from handful.apps.studio._session import Pose, Session
 from handful.apps.studio._stage import Stage
 from handful.apps.studio._words import plain
-from handful.clouds import PointCloud, concatenate
+from handful.clouds import Box, PointCloud, concatenate, standing_in
 from handful.errors import OptionError
-from handful.geometry import pose_inverse, pose_to_rotation_translation, rotation_angle
+from handful.geometry import pose_distance
 from handful.models import Field, QueryPoints
 from handful.policy import Predictor, RankedPoses, ScenePoints, SceneView
-from handful.render import box_mesh, joined
+from handful.render import Color, box_mesh, joined
 from handful.viz import (
     FieldOnCloud,
     FieldPalette,
@@ -39,10 +39,11 @@ HEAT = "energy around the best pose"
 LAYERS = (TYPE_0, TYPE_1, TYPE_2, TYPE_3, HEAT, RECORDED)
 ARROWS = 0.02
 """Metres between arrows."""
-GROUND = 0.006
-"""Metres above the lowest points of the box that belong to what the object stands on."""
+FEWEST = 10
+"""Points that are an object."""
 BEST = 4
 """Poses that are shown."""
+YELLOW: Color = (0.95, 0.75, 0.2)
 POSES = 30
 """Poses that are looked for."""
 
@@ -90,7 +91,7 @@ class LookRoom:
         panel = self.panel
         session.clicked(panel.look, lambda _: self._fresh())
         session.edited(panel.model, self._model_chosen)
-        session.edited(panel.scene.field, self._scene_chosen)
+        panel.scene.on_choice(self._scene_chosen)
         session.edited(panel.layer, self._show)
         session.edited(panel.queries, self._show)
         session.clicked(panel.select, lambda _: self._select_at_best())
@@ -102,11 +103,11 @@ class LookRoom:
         """Offer what there is."""
         self.panel.scene.refresh()
         labels = self._models.labels()
-        fitting = self._models.fitting(self.panel.model.value, self.panel.scene.chosen.step)
+        fitting = self._models.fitting(self.panel.model.value, self._session.selection.step)
         set_options(self.panel.model, labels or (NONE,), fitting)
         if not labels:
             self.panel.told.content = "There is no trained model yet: go to the room Train."
-        elif self._scene is None and self._session.state.selections():
+        elif self._session.state.selections():
             self._fresh()
 
     def close(self) -> None:
@@ -123,7 +124,7 @@ class LookRoom:
         self._fresh()
 
     def _scene_chosen(self) -> None:
-        step = self.panel.scene.chosen.step
+        step = self._session.selection.step
         self.panel.model.value = self._models.fitting(self.panel.model.value, step)
         self._fresh()
 
@@ -133,8 +134,7 @@ class LookRoom:
         self.stage.clear()
         self._object, self._motion, self._first = None, np.eye(4), None
         self._palette = self._seen = self._spot = None
-        low, high = np.percentile(self._scene.points, [2.0, 98.0], axis=0)
-        self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
+        self._session.look_over(self._scene.points)
         self._look()
 
     def _now(self) -> PointCloud:
@@ -184,13 +184,17 @@ class LookRoom:
         heat = None
         if layer == HEAT and best is not None:
             heat = energy_heat(seen.view, best, seen.predictor.gripper, seen.scene)
-        self._paint(seen.field, heat, layer)
+        told = []
+        try:
+            self._paint(seen.field, heat, layer)
+        except OptionError as error:  # descriptors without this type: the scene is shown as it is
+            told.append(str(error))
+            self._paint(seen.field, None, RECORDED)
         self.stage.remove("arrows")
         if layer == TYPE_1:
             self.stage.mesh("arrows", seen.field.arrows(ARROWS))
         self._show_poses(seen.predictor, seen.found.T_scene_gripper, seen.held)
         self.stage.remove("queries")
-        told = ""
         if self.panel.queries.value and best is not None:
             balls, arrows = query_meshes(seen.queries, best, seen.field.palette, 0.5)
             for number, ball in enumerate(balls):
@@ -199,8 +203,8 @@ class LookRoom:
                 self.stage.mesh("queries/arrows", joined(arrows))
             weights = ", ".join(f"{float(one):.2f}" for one in seen.queries.weights)
             plural = "" if len(seen.queries) == 1 else "s"
-            told = f"{len(seen.queries)} query point{plural}, weight{plural} {weights}."
-        self.panel.told.content = plain(told)
+            told.append(f"{len(seen.queries)} query point{plural}, weight{plural} {weights}.")
+        self.panel.told.content = plain(" ".join(told))
 
     def _paint(
         self, seen: FieldOnCloud, heat: tuple[np.ndarray, np.ndarray] | None, layer: str
@@ -302,13 +306,9 @@ class LookRoom:
         """Put a box around a place; what is in it can be moved."""
         assert self._scene is not None
         scene = self._now()
-        half = self.panel.size.value / 2000.0
-        near = (np.abs(scene.points - middle) <= half).all(axis=1)
-        heights = scene.points[near][:, 2]
-        ground = float(np.percentile(heights, 1.0)) if near.any() else -np.inf
-        # What the object stands on stays: the lowest layer of the box.
-        near &= scene.points[:, 2] > ground + GROUND
-        if near.sum() < 10:
+        box = Box.around(middle[None], self.panel.size.value / 2000.0)
+        near = standing_in(box, scene.points)
+        if near.sum() < FEWEST:
             raise OptionError(
                 "hardly anything is in the box: make it larger, or put it where you click."
             )
@@ -319,9 +319,9 @@ class LookRoom:
         points = scene.points[near].astype(np.float64) - self._center[:3, 3]
         self.stage.remove("object")
         self.stage.gizmo("object", self._center, 1.3 * GIZMO, self._on_move)
-        low, high = (tuple(one.tolist()) for one in (points.min(axis=0), points.max(axis=0)))
-        box = box_mesh(low, high, (0.95, 0.75, 0.2))
-        self.stage.mesh("object/box", box.recolored(box.color, 0.12))
+        around = Box.around(points, 0.001)
+        drawn = box_mesh(around.lower, around.upper, YELLOW)
+        self.stage.mesh("object/box", drawn.recolored(YELLOW, 0.12))
         self._look()
 
     def _on_move(self, pose: Pose) -> None:
@@ -345,10 +345,8 @@ def _differences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Metres between contact points, and radians, from a pose to each of some others."""
     contact = predictor.gripper.T_gripper_contact
-    gaps = np.linalg.norm((others @ contact - pose @ contact)[:, :3, 3], axis=1)
-    between = pose_inverse(torch.from_numpy(pose)) @ torch.from_numpy(others)
-    rotations, _ = pose_to_rotation_translation(between)
-    return gaps, rotation_angle(rotations).numpy()
+    angles, gaps = pose_distance(*map(torch.from_numpy, (pose @ contact, others @ contact)))
+    return gaps.numpy(), angles.numpy()
 
 
 class LookPanel:

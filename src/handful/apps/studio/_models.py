@@ -56,7 +56,7 @@ class Models:
         if not labels:
             return NONE
         there = label in labels
-        run = _split(label if there else labels[-1])[0]
+        run = _split(label if there else max(labels, key=self._when))[0]
         ours = [one for one in labels if _split(one)[0] == run]
         same = [one for one in ours if _split(one)[1] == step]
         return same[0] if same else label if there else ours[0]
@@ -80,7 +80,7 @@ class Models:
             HandfulError: It cannot be loaded.
         """
         path, step = self.run_of(label)
-        when = RunFolder(path).model(step).stat().st_mtime
+        when = self._when(label)
         known = self._loaded.get((path, step))
         if known is None or known[0] != when:
             predictor = only_edf(RunFolder(path).predictor(step), "the studio")
@@ -88,11 +88,24 @@ class Models:
         found = known[1]
         return found if found.trained_gripper == gripper else found.for_gripper(gripper)
 
+    def _when(self, label: str) -> float:
+        """When the model of a label was written."""
+        path, step = self.run_of(label)
+        return written(RunFolder(path).model(step)) or 0.0
+
 
 def _split(label: str) -> tuple[str, str]:
     """Names of the run and of the step."""
     run, _, step = label.rpartition(" · ")
     return run, step
+
+
+def written(path: Path) -> float | None:
+    """When something was written; None if it is not there: trainings replace what they wrote."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def held_for(predictor: Predictor, grasp: PointCloud | None) -> PointCloud | None:

@@ -29,7 +29,7 @@ def opened_path(path: Path, reader: CloudReader) -> Change:
     """
     if path.is_dir():
         if (path / RECORDINGS).is_file():
-            from handful.recordings.rgbd import import_rgbd
+            from handful.recordings import import_rgbd
 
             demos = import_rgbd(path)
         else:

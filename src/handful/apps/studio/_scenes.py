@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import viser
@@ -23,7 +24,7 @@ def set_options(field: Any, options: tuple[str, ...], value: str) -> None:
 
 
 class SceneChoice:
-    """A list of everything that is open, new scenes first.
+    """A list of everything that is open, new scenes first: what is chosen is chosen in all rooms.
 
     Args:
         session: The studio.
@@ -32,29 +33,40 @@ class SceneChoice:
 
     def __init__(self, session: Session, gui: viser.GuiApi) -> None:
         self._session = session
-        self.field = gui.add_dropdown("Scene", (NOTHING,), NOTHING)
+        self._field = gui.add_dropdown("Scene", (NOTHING,), NOTHING)
+
+    def on_choice(self, work: Callable[[], None]) -> None:
+        """Do something when a person has chosen."""
+
+        def choose() -> None:
+            every = self._session.state.selections()
+            found = [one for one in every if one.label == self.label]
+            if found:
+                self._session.selection = found[0]
+                work()
+
+        self._session.edited(self._field, choose)
+
+    @property
+    def label(self) -> str:
+        """What is chosen, in words."""
+        return str(self._field.value)
 
     def refresh(self) -> None:
-        """Offer what there is; what was chosen stays where it can."""
+        """Offer what there is."""
         every = self._session.state.selections()
         labels = [one.label for one in every if not one.is_step]
         labels += [one.label for one in every if one.is_step]
-        options = tuple(labels) or (NOTHING,)
-        value = self.field.value if self.field.value in options else options[0]
-        set_options(self.field, options, value)
+        chosen = self._session.selection.label if labels else NOTHING
+        set_options(self._field, tuple(labels) or (NOTHING,), chosen)
 
     def follow(self, step: str) -> None:
         """Choose the step of that name, where another step of a demonstration is chosen."""
-        chosen = self.chosen
+        chosen = self._session.selection
         other = Selection(demo=chosen.demo, step=step)
         if chosen.is_step and other in self._session.state.selections():
-            self.field.value = other.label
-
-    @property
-    def chosen(self) -> Selection:
-        """What is chosen; nothing if nothing is open."""
-        every = self._session.state.selections()
-        return next((one for one in every if one.label == self.field.value), Selection())
+            self._session.selection = other
+            self.refresh()
 
     def clouds(self) -> tuple[PointCloud, PointCloud | None]:
         """Scene and grasp cloud.
@@ -62,11 +74,7 @@ class SceneChoice:
         Raises:
             OptionError: Nothing is open.
         """
-        chosen, document = self.chosen, self._session.state.document
-        if chosen.is_step:
-            step = document.step(chosen.demo, chosen.step)
-            return step.scene, step.grasp
-        if not chosen.scene:
+        scene, grasp = self._session.clouds()
+        if scene is None:
             raise OptionError("nothing is open: open a cloud in the room Teach first.")
-        scene = document.scene(chosen.scene)
-        return scene.cloud, scene.grasp
+        return scene, grasp

@@ -59,7 +59,7 @@ class Room(Protocol):
         ...
 
     def open(self) -> None:
-        """Show the room, which may have been closed while something changed."""
+        """Show the room as things are now: it was closed, or something has changed."""
         ...
 
     def close(self) -> None:
@@ -106,6 +106,10 @@ class Session:
         folder: Its folder.
         document: What is taught there.
         server: Draws the pages.
+
+    Attributes:
+        selection: What is looked at, in whatever room.
+        on_change: Called when what is taught, or what is selected, is another.
     """
 
     def __init__(
@@ -123,7 +127,7 @@ class Session:
         self.click = SceneClick(server.scene, self.desk)
         self._said: viser.GuiMarkdownHandle | None = None
         self._prepared: OrderedDict[int, PreparedCloud] = OrderedDict()
-        self.on_change: list[Callable[[], None]] = []
+        self.on_change: Callable[[], None] = lambda: None
         self.frame_of_view: tuple[Float[np.ndarray, "3"], float] = (np.zeros(3), 0.5)
 
     # --- words -----------------------------------------------------------------------------
@@ -163,10 +167,20 @@ class Session:
         self.tell(f"Saved: {what}.")
 
     def changed(self) -> None:
-        """Tell the rooms that something changed."""
+        """Let the room that is open show what changed."""
         self.selection = self.state.nearest(self.selection)
-        for one in self.on_change:
-            one()
+        self.on_change()
+
+    def clouds(self) -> tuple[PointCloud | None, PointCloud | None]:
+        """Scene and grasp cloud of what is selected."""
+        chosen = self.selection
+        if chosen.is_step:
+            step = self.state.document.step(chosen.demo, chosen.step)
+            return step.scene, step.grasp
+        if not chosen.scene:
+            return None, None
+        scene = self.state.document.scene(chosen.scene)
+        return scene.cloud, scene.grasp
 
     def prepared(self, cloud: PointCloud) -> PreparedCloud:
         """A cloud with what is computed from it once."""
@@ -223,9 +237,10 @@ class Session:
 
         field.on_update(on_update)
 
-    def look_at(self, center: Float[np.ndarray, "3"], radius: float) -> None:
-        """Let all pages look at a place."""
-        self.frame_of_view = (center, radius)
+    def look_over(self, points: Float[np.ndarray, "points 3"]) -> None:
+        """Let all pages look at the whole of some points, but for a few that are far away."""
+        low, high = np.percentile(points, [2.0, 98.0], axis=0)
+        self.frame_of_view = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
         for client in self.server.get_clients().values():
             self.aim(client)
 

@@ -98,6 +98,7 @@ class Studio:
         )
         session.clicked(self._center, lambda client: session.aim(client) if client else None)
         self._open: Room | None = None
+        session.on_change = lambda: self._open.open() if self._open is not None else None
 
     def _make_rooms(self) -> list[Room]:
         models = Models(self._folder, self.session.config.runs)

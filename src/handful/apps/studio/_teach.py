@@ -21,7 +21,7 @@ from handful.apps.studio._teach_panel import ACROSS, TeachPanel
 from handful.apps.studio._words import plain
 from handful.checks import PosedStep
 from handful.clouds import PointCloud
-from handful.demos import HANDS, Action, gripper_named
+from handful.demos import HANDS, Action, Gripper, gripper_named
 from handful.errors import OptionError
 from handful.policy import points_taken, snapped, width_between
 
@@ -48,13 +48,12 @@ class TeachRoom:
         self._hand = Hand(self.stage, "gripper")
         self.panel = TeachPanel(session.server.gui, is_loopback(session.config.host))
         self._drafts: dict[str, Pose] = {}
-        self._shown: tuple[object, ...] = ()
+        self._shown: tuple[PointCloud, Gripper] | None = None
         self._posed: PosedStep | None = None
         self.pose: Pose = np.eye(4)
         self._drag, self._grabbed = 0, False
         self._detailed = np.full(3, np.inf)
         self._connect()
-        session.on_change.append(self.refresh)
 
     def _connect(self) -> None:
         session, panel = self._session, self.panel
@@ -84,6 +83,7 @@ class TeachRoom:
     def close(self) -> None:
         """Save what was dragged last."""
         self._session.desk.at_once("commit")
+        self._shown = None  # other rooms let the pages look elsewhere
 
     def key(self, name: str, shift: bool, alt: bool) -> None:
         """Nudge, or snap; or the mouse was pressed or let go."""
@@ -114,17 +114,6 @@ class TeachRoom:
         """Contact point of the gripper, scene frame."""
         return (self.pose @ self._document.gripper.T_gripper_contact)[:3, 3].copy()
 
-    def _clouds(self) -> tuple[PointCloud | None, PointCloud | None]:
-        """Scene and grasp cloud of what is selected."""
-        chosen = self._session.selection
-        if chosen.is_step:
-            step = self._document.step(chosen.demo, chosen.step)
-            return step.scene, step.grasp
-        if not chosen.scene:
-            return None, None
-        scene = self._document.scene(chosen.scene)
-        return scene.cloud, scene.grasp
-
     # --- showing ---------------------------------------------------------------------------
 
     def refresh(self) -> None:
@@ -132,10 +121,10 @@ class TeachRoom:
         session, document = self._session, self._document
         self.panel.refresh(session.state, session.selection, self._action)
         chosen = session.selection
-        scene, grasp = self._clouds()
+        scene, grasp = session.clouds()
         if scene is None:
             self.stage.clear()
-            self._posed, self._shown = None, ()
+            self._posed, self._shown = None, None
             self.panel.checks.content = (
                 "Open a cloud above: PLY, PCD or NPZ, in metres, with z up. Then drag the gripper."
             )
@@ -143,27 +132,24 @@ class TeachRoom:
         if chosen.is_step:
             self.pose = document.step(chosen.demo, chosen.step).targets[chosen.target].copy()
         else:
-            default = partial(first_pose, scene, document.gripper)
             if chosen.scene not in self._drafts:
-                self._drafts[chosen.scene] = default()
+                self._drafts[chosen.scene] = first_pose(scene, document.gripper)
             self.pose = self._drafts[chosen.scene].copy()
         self._posed = session.prepared(scene).posed.changed(grasp, self._action)
-        shown = (id(scene), id(document.gripper))
-        if shown != self._shown:
-            new_scene = self._shown[:1] != shown[:1]
-            self._shown = shown
-            if new_scene:
-                low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
-                session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
+        before, hand = self._shown or (None, None)
+        self._shown = scene, document.gripper
+        if scene is not before:
+            session.look_over(scene.points)
+        if scene is before and document.gripper is hand:
+            self._hand.place(self.pose)
+        else:
             self._hand.show(self.pose, document.gripper, on_move=self._on_move)
             self._draw_scene()
-        else:
-            self._hand.place(self.pose)
         self._hand.hold(grasp if self._action.holding else None)
         self._look()
 
     def _draw_scene(self) -> None:
-        scene, _ = self._clouds()
+        scene, _ = self._session.clouds()
         if scene is not None:
             self._detailed = self._contact
             self.stage.cloud("scene", self._session.prepared(scene).shown(self._detailed))
@@ -214,13 +200,13 @@ class TeachRoom:
         elif chosen.scene:
             self._drafts[chosen.scene] = self.pose.copy()
             self._look()
-        scene, _ = self._clouds()
+        scene, _ = self._session.clouds()
         astray = float(np.linalg.norm(self._contact - self._detailed)) > ASTRAY
         if astray and scene is not None and self._session.prepared(scene).levels.cell:
             self._draw_scene()  # every detail around where the gripper is now
 
     def _snap(self) -> None:
-        scene, _ = self._clouds()
+        scene, _ = self._session.clouds()
         if scene is not None:
             self._put(self._snapped(scene))
 
@@ -235,7 +221,7 @@ class TeachRoom:
         self._session.click.wait(self._clicked)
 
     def _clicked(self, ray: Ray) -> None:
-        scene, _ = self._clouds()
+        scene, _ = self._session.clouds()
         if scene is None:
             return
         points = self._session.prepared(scene).points
@@ -246,7 +232,7 @@ class TeachRoom:
         self._session.tell("The gripper is where you clicked.")
 
     def _close_fingers(self) -> None:
-        scene, _ = self._clouds()
+        scene, _ = self._session.clouds()
         if scene is None:
             return
         width = width_between(scene.points, self.pose, self._document.gripper)

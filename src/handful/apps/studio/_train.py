@@ -12,7 +12,7 @@ import numpy as np
 import viser
 
 from handful.apps.studio._hand import CALM, Hand
-from handful.apps.studio._models import held_for
+from handful.apps.studio._models import held_for, written
 from handful.apps.studio._scenes import SceneChoice, set_options
 from handful.apps.studio._session import Session
 from handful.apps.studio._stage import Stage
@@ -67,11 +67,10 @@ class TrainRoom:
         self._reports: dict[str, list[StepReport]] = {}
         self._jobs: list[TrainingJob] = []
         self._looked, self._look_again = ("", 0.0), 0.0
-        self._here = False
         session.clicked(self.panel.start, lambda _: self._begin(resume=False))
         session.clicked(self.panel.resume, lambda _: self._begin(resume=True))
         session.clicked(self.panel.stop, lambda _: self._interrupt())
-        session.edited(self.panel.scene.field, self._show_scene)
+        self.panel.scene.on_choice(self._show_scene)
 
     @property
     def running(self) -> bool:
@@ -82,7 +81,6 @@ class TrainRoom:
 
     def open(self) -> None:
         """Offer what can be trained."""
-        self._here = True
         self.panel.scene.refresh()
         demos = self._session.state.document.demos
         steps = () if demos is None else demos.task.names
@@ -102,7 +100,6 @@ class TrainRoom:
 
     def close(self) -> None:
         """Look no more; the training goes on."""
-        self._here = False
         self._session.desk.drop("watch")
 
     def key(self, name: str, shift: bool, alt: bool) -> None:
@@ -212,11 +209,11 @@ class TrainRoom:
 
     def _watch(self) -> None:
         """Draw the curves and the best pose so far, and come back while the training runs."""
-        if not self._here or not self.running:
+        if not self.running:
             return
+        self._session.desk.later("watch", DRAW, self._watch)
         self._draw_curves()
         self._show_best()
-        self._session.desk.later("watch", DRAW, self._watch)
 
     def _draw_curves(self) -> None:
         words = []
@@ -245,44 +242,43 @@ class TrainRoom:
     def _show_scene(self) -> None:
         scene, _ = self.panel.scene.clouds()
         self.stage.cloud("scene", self._session.prepared(scene).shown())
-        low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
-        self._session.look_at((low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0)
+        self._session.look_over(scene.points)
         self._hand.hide()
         self._looked, self._look_again = ("", 0.0), 0.0
 
     def _show_best(self) -> None:
-        """The best pose of the last checkpoint."""
+        """The best pose of the last checkpoint, if there is one that was not looked at."""
         if time.monotonic() < self._look_again:
             return
         # Steps that are trained side by side take turns.
         for job in sorted(self._jobs, key=lambda one: one.recipe.step.name == self._looked[0]):
-            step = job.recipe.step
-            file = RunFolder(job.folder).checkpoint(step.name)
-            if not file.is_file() or len(self._reports.get(step.name, [])) < 2:
-                continue
-            mark = (step.name, file.stat().st_mtime)
-            if mark == self._looked:
-                continue
-            start = time.monotonic()
-            scene, grasp = self.panel.scene.clouds()
-            assert isinstance(job.recipe, Recipe)
-            predictor = predictor_so_far(job.demos, job.recipe, job.folder)
-            if predictor is None or (step.action.holding and grasp is None):
-                continue
-            self._looked = mark
-            held = held_for(predictor, grasp)
-            found = predictor.sample(scene, held, n=1)
-            took = time.monotonic() - start
-            self._look_again = time.monotonic() + REST * took
-            if not len(found):
-                continue
+            name = job.recipe.step.name
+            when = written(RunFolder(job.folder).checkpoint(name))
+            new = when is not None and (name, when) != self._looked
+            if new and len(self._reports.get(name, [])) > 1 and self._show_best_of(job):
+                self._looked = name, when or 0.0
+                return
+
+    def _show_best_of(self, job: TrainingJob) -> bool:
+        """Whether a model could be asked; its best pose is shown if it has one."""
+        start, step = time.monotonic(), job.recipe.step
+        scene, grasp = self.panel.scene.clouds()
+        assert isinstance(job.recipe, Recipe)
+        predictor = predictor_so_far(job.demos, job.recipe, job.folder)
+        if predictor is None or (step.action.holding and grasp is None):
+            return False
+        held = held_for(predictor, grasp)
+        found = predictor.sample(scene, held, n=1)
+        took = time.monotonic() - start
+        self._look_again = time.monotonic() + REST * took
+        if len(found):
             self._hand.show(found.T_scene_gripper[0], predictor.gripper, color=CALM, held=held)
             done = self._reports[step.name][-1].step + 1
             self.panel.best.content = plain(
                 f"The best pose for {step.name} after {done} steps: energy {found.energy[0]:.2f} "
                 f"(found in {took:.1f} s)."
             )
-            return
+        return True
 
 
 class TrainPanel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import viser
@@ -33,7 +33,19 @@ GOOD: Color = (0.16, 0.55, 0.32)
 
 @dataclass
 class _Side:
-    """One model's answer, drawn at one side."""
+    """One model's answer, drawn at one side.
+
+    Attributes:
+        label: Of the model.
+        predictor: The model.
+        answer: All poses.
+        held: What the gripper holds.
+        root: Name of the side among the stage's things.
+        hand: At the pose that is shown.
+        ghost: On its way there and back.
+        sure: The poses that are sure enough, in their order.
+        shown: One of these, or None.
+    """
 
     label: str
     predictor: Predictor
@@ -42,6 +54,8 @@ class _Side:
     root: str
     hand: Hand
     ghost: Hand
+    sure: list[AnsweredPose] = field(default_factory=list)
+    shown: AnsweredPose | None = None
 
 
 class TryRoom:
@@ -64,9 +78,9 @@ class TryRoom:
         session.clicked(panel.find, lambda _: self._find())
         session.edited(panel.model, self._model_chosen)
         session.edited(panel.second, self._find)
-        session.edited(panel.scene.field, self._scene_chosen)
+        panel.scene.on_choice(self._scene_chosen)
         session.edited(panel.rank, self._show_rank, "rank")
-        session.edited(panel.confidence, self._show_rank, "rank")
+        session.edited(panel.confidence, self._show_sure, "sure")
         session.edited(panel.ghost, self._show_rank, "rank")
         self.episodes = EpisodePanel(session, models, panel.folder, self.stage)
 
@@ -74,7 +88,7 @@ class TryRoom:
         """Offer what there is, and show the scene."""
         self.panel.scene.refresh()
         labels = self._models.labels()
-        fitting = self._models.fitting(self.panel.model.value, self.panel.scene.chosen.step)
+        fitting = self._models.fitting(self.panel.model.value, self._session.selection.step)
         self.panel.offer(labels, fitting)
         self.episodes.offer()
         if not labels:
@@ -102,7 +116,7 @@ class TryRoom:
         self._find()
 
     def _scene_chosen(self) -> None:
-        step = self.panel.scene.chosen.step
+        step = self._session.selection.step
         self.panel.model.value = self._models.fitting(self.panel.model.value, step)
         self._find()
 
@@ -113,6 +127,7 @@ class TryRoom:
             raise OptionError("there is no trained model yet: go to the room Train.")
         scene, grasp = self.panel.scene.clouds()
         self._session.tell("Looking for poses ...")
+        self.panel.told.content = ""
         gripper = self._session.state.document.gripper
         predictors = [self._models.predictor(one, gripper) for one in chosen]
         held = [held_for(one, grasp) for one in predictors]
@@ -134,13 +149,13 @@ class TryRoom:
         self._session.desk.drop("ghost")
         self.stage.clear()
         low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
-        wide = float(np.abs(RIGHT) @ (high - low))
-        shift = np.eye(4)
-        shift[:3, 3] = 1.1 * wide * RIGHT
+        apart = 1.1 * float(np.abs(RIGHT) @ (high - low)) * RIGHT
         self._sides = []
         for number, label in enumerate(labels):
             root = f"side{number}"
-            self.stage.group(root, shift if number else np.eye(4))
+            shift = np.eye(4)
+            shift[:3, 3] = number * apart
+            self.stage.group(root, shift)
             best = answers[number].poses[:1]
             center = self._contact(best[0], predictors[number]) if best else None
             self.stage.cloud(f"{root}/scene", self._session.prepared(scene).shown(center))
@@ -158,60 +173,32 @@ class TryRoom:
                     Hand(self.stage, f"{root}/ghost"),
                 )
             )
-        middle, radius = (low + high) / 2.0, float(np.linalg.norm(high - low)) / 2.0
-        if len(labels) > 1:
-            middle, radius = middle + 0.5 * shift[:3, 3], max(radius, 0.85 * wide)
-        self._session.look_at(middle, radius)
+        shown = [scene.points + number * apart for number in range(len(labels))]
+        self._session.look_over(np.concatenate(shown))
         self.panel.rank.max = max(2, *(len(one) for one in answers))
         self.panel.rank.value = 1
-        self._show_rank()
+        self._show_sure()
 
     def _contact(self, pose: AnsweredPose, predictor: Predictor) -> np.ndarray:
         return (pose.T_scene_gripper @ predictor.gripper.T_gripper_contact)[:3, 3]
 
     # --- showing ---------------------------------------------------------------------------
 
-    def _show_rank(self) -> None:
-        """Show the pose of the chosen rank, and marks for all that are sure enough."""
-        words = []
-        for side in self._sides:
-            sure = self._sure(side)
-            self._mark(side, sure)
-            rank = int(self.panel.rank.value)
-            if rank > len(sure):
-                side.hand.hide()
-                side.ghost.hide()
-                words.append(self._told_nothing(side, len(sure)))
-                continue
-            pose = sure[rank - 1]
-            width = pose.width_before if pose.width_before is not None else pose.width_after
-            side.hand.show(
-                pose.T_scene_gripper, side.predictor.gripper, width=width,
-                color=CALM if pose.feasible else WRONG, held=side.held,
-            )  # fmt: skip
-            if self.panel.ghost.value:
-                side.ghost.show(
-                    pose.T_scene_pre, side.predictor.gripper, width=width, color=GHOST, opacity=0.35
-                )
-            else:
-                side.ghost.hide()
-            words.append(_told_pose(side, pose, rank, len(sure)))
-        self.panel.told.content = "\n\n".join(words)
-        self._begun = time.monotonic()
-        self._tick()
-
-    def _sure(self, side: _Side) -> list[AnsweredPose]:
-        """The poses that are sure enough, in their order."""
+    def _show_sure(self) -> None:
+        """Mark all poses that are sure enough, and show the one of the chosen rank."""
         least = self.panel.confidence.value
-        return [one for one in side.answer.poses if one.confidence >= least]
+        for side in self._sides:
+            side.sure = [one for one in side.answer.poses if one.confidence >= least]
+            self._mark(side)
+        self._show_rank()
 
-    def _mark(self, side: _Side, sure: list[AnsweredPose]) -> None:
+    def _mark(self, side: _Side) -> None:
         """A ball at the contact point of each pose: green where it is feasible."""
         for good, color in ((True, GOOD), (False, WRONG)):
             name = f"{side.root}/{'good' if good else 'bad'}"
             balls = [
                 ball_mesh(self._contact(one, side.predictor), 0.004, color)
-                for one in sure
+                for one in side.sure
                 if one.feasible == good
             ]
             if balls:
@@ -219,23 +206,36 @@ class TryRoom:
             else:
                 self.stage.remove(name)
 
-    def _told_nothing(self, side: _Side, count: int) -> str:
-        why = side.answer.reason or f"only {count} poses are that sure"
-        return f"**{plain(side.label)}**: no pose of this rank: {plain(why)}."
+    def _show_rank(self) -> None:
+        """Show the pose of the chosen rank, and its way."""
+        self._session.desk.drop("ghost")
+        rank, ghost = int(self.panel.rank.value), bool(self.panel.ghost.value)
+        for side in self._sides:
+            side.shown = side.sure[rank - 1] if rank <= len(side.sure) else None
+            self._show_pose(side, ghost)
+        self.panel.told.content = "\n\n".join(_told(side, rank) for side in self._sides)
+        if ghost:
+            self._begun = time.monotonic()
+            self._tick()
 
-    # --- the ghost -------------------------------------------------------------------------
+    def _show_pose(self, side: _Side, ghost: bool) -> None:
+        side.hand.hide()
+        side.ghost.hide()
+        pose, gripper = side.shown, side.predictor.gripper
+        if pose is None:
+            return
+        width = pose.width_before if pose.width_before is not None else pose.width_after
+        color = CALM if pose.feasible else WRONG
+        side.hand.show(pose.T_scene_gripper, gripper, width=width, color=color, held=side.held)
+        if ghost:
+            side.ghost.show(pose.T_scene_pre, gripper, width=width, color=GHOST, opacity=0.35)
 
     def _tick(self) -> None:
         """Move the ghosts a little, and come back."""
-        if not self.panel.ghost.value or not self._sides:
-            return
         share = ((time.monotonic() - self._begun) % ROUND) / ROUND
         for side in self._sides:
-            shown = self.stage.has(f"{side.root}/ghost")
-            sure = self._sure(side)
-            rank = int(self.panel.rank.value)
-            if shown and rank <= len(sure):
-                side.ghost.place(on_the_way(sure[rank - 1], share))
+            if side.shown is not None:
+                side.ghost.place(on_the_way(side.shown, share))
         self._session.desk.later("ghost", TICK, self._tick)
 
 
@@ -284,14 +284,18 @@ def on_the_way(pose: AnsweredPose, share: float) -> Pose:
     return moved
 
 
-def _told_pose(side: _Side, pose: AnsweredPose, rank: int, count: int) -> str:
-    chosen = side.answer.best is pose
+def _told(side: _Side, rank: int) -> str:
+    """What the panel says of the pose that a side shows."""
+    label, pose = plain(side.label), side.shown
+    if pose is None:
+        why = side.answer.reason or f"only {len(side.sure)} poses are that sure"
+        return f"**{label}**: no pose of this rank: {plain(why)}."
     state = "feasible" if pose.feasible else f"not feasible: {pose.reason}"
     told = (
-        f"**{plain(side.label)}**: pose {rank} of {count}, confidence {pose.confidence:.2f}, "
+        f"**{label}**: pose {rank} of {len(side.sure)}, confidence {pose.confidence:.2f}, "
         f"energy {plain(f'{pose.energy:.2f}')}; {plain(state)}."
     )
-    if chosen:
+    if side.answer.best is pose:
         told += " **This one would be executed.**"
     if side.answer.best is None and rank == 1:
         told += f" None would be executed: {plain(side.answer.reason)}."

@@ -11,6 +11,7 @@ import contextlib
 import io
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -76,8 +77,15 @@ def taken_upload(button: Any) -> viser.UploadedFile:
 
 
 def _stop(server: viser.ViserServer, ended: threading.Event) -> None:
+    """Stop, and close the library's event loop, which it leaves open."""
+    loop = server._websock_server._background_event_loop
     server.stop()
+    end = time.monotonic() + STOPPING
     ended.wait(STOPPING)
+    while loop is not None and loop.is_running() and time.monotonic() < end:
+        time.sleep(0.01)
+    if loop is not None and not loop.is_running():
+        loop.close()
 
 
 @contextmanager

@@ -1,22 +1,34 @@
-// Draws the scene only while something moves in it. The library draws sixty pictures a second
-// whether or not they differ, which takes a whole core where a browser draws in software: the core
-// that a training needs. Its loop goes on; while nothing moves, its drawing commands do nothing, and
-// the canvas keeps the last picture.
+// Draws the scene only while something moves in it, and no oftener than it can differ. The library
+// draws sixty pictures a second in any case, which takes a whole core where a browser draws in
+// software: the core that a training needs. Its loop goes on; while nothing moves, its drawing
+// commands do nothing, and the canvas keeps the last picture.
 "use strict";
 (() => {
   const AFTER_INPUT = 1500; // milliseconds: the view glides on after the mouse is let go
   const AFTER_CHANGE = 700;
+  const BETWEEN_CHANGES = 45; // what the studio moves by itself has a new place every 60
   const AT_LEAST_EVERY = 3000;
-  let busyUntil = performance.now() + 5000; // textures and shaders come at first
+  let touchedUntil = 0; // by a person, who sees every picture
+  let changedUntil = performance.now() + 5000; // textures and shaders come at first
   let drawing = true;
   let last = 0;
   const sizes = new WeakMap();
 
-  const wake = (milliseconds) => {
-    busyUntil = Math.max(busyUntil, performance.now() + milliseconds);
+  let held = false; // the mouse was pressed on the scene; it may be dragged beyond it
+  const touched = ({ type, target }) => {
+    const onScene = target.tagName === "CANVAS";
+    if (type === "pointerdown") held = onScene;
+    const typing = type === "keydown" && !target.closest("input, textarea, [role=slider]");
+    if (onScene || held || typing || type === "resize") {
+      touchedUntil = performance.now() + AFTER_INPUT;
+    }
+    if (type === "pointerup") held = false;
+  };
+  const changed = () => {
+    changedUntil = Math.max(changedUntil, performance.now() + AFTER_CHANGE);
   };
   for (const kind of ["pointerdown", "pointermove", "pointerup", "wheel", "keydown", "resize"]) {
-    window.addEventListener(kind, () => wake(AFTER_INPUT), { capture: true, passive: true });
+    window.addEventListener(kind, touched, { capture: true, passive: true });
   }
 
   // What the server says to the scene; words and curves of the panel are drawn by other means.
@@ -27,14 +39,15 @@
       super(...values);
       this.addEventListener("message", ({ data }) => {
         const messages = (data && data.messages) || [];
-        if (!messages.every(ofPanel)) wake(AFTER_CHANGE);
+        if (!messages.every(ofPanel)) changed();
       });
     }
   };
 
   // Once for every picture, before the library's loop: draw this one?
   const decide = (now) => {
-    drawing = now < busyUntil || now - last > AT_LEAST_EVERY;
+    const pause = now < touchedUntil ? 0 : now < changedUntil ? BETWEEN_CHANGES : AT_LEAST_EVERY;
+    drawing = now - last >= pause;
     if (drawing) last = now;
     window.requestAnimationFrame(decide);
   };
@@ -58,7 +71,7 @@
       context.prototype[name] = function (...values) {
         if (resized(this)) {
           drawing = true;
-          wake(AFTER_CHANGE);
+          changed();
         }
         return drawing ? theirs.apply(this, values) : undefined;
       };

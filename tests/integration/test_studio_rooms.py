@@ -1,0 +1,202 @@
+"""The rooms of a studio without a browser: what they show, and what they leave alone."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("viser", reason="the studio needs the extra `view`")
+
+from handful.apps.studio import Studio, StudioConfig
+from handful.apps.studio._document import Scene
+from handful.demos import save_demos
+from handful.learning import RunFolder
+from samples import thin_sample
+from service_process import small_run
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    """A studio with one demonstration of two steps, and a run."""
+    folder = tmp_path_factory.mktemp("rooms")
+    save_demos(thin_sample(1), folder / "set")
+    small_run(folder / "set.studio" / "runs" / "first")
+    one = Studio(StudioConfig(str(folder / "set"), port=0))
+    one.session.desk.wait()
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+@pytest.fixture
+def said(running: Studio, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The errors that people are told; a test must not leave any."""
+    told: list[str] = []
+    tell = running.session.tell
+
+    def listen(sentence: str, bad: bool = False) -> None:
+        told.extend([sentence] if bad else [])
+        tell(sentence, bad)
+
+    monkeypatch.setattr(running.session, "tell", listen)
+    yield told
+    while running.session.state.undoable:
+        at_desk(running, lambda: running._undo("Undo"))
+
+
+def at_desk(running: Studio, work: Callable[[], object]) -> None:
+    """Do something where the pages' wishes are done, and wait for it, but for what moves on."""
+    running.session.desk.do(lambda: (work(), None)[1])
+    running.session.desk.do(lambda: running.session.desk.drop("ghost"))
+    assert running.session.desk.wait()
+
+
+def enter(running: Studio, room: str) -> None:
+    at_desk(running, lambda: running._enter(room))
+
+
+def open_scene(running: Studio, number: int) -> str:
+    """Open a cloud as an upload does; the name that it got."""
+    cloud = thin_sample(4)[number].steps[0].scene
+    at_desk(running, lambda: running.teach._uploaded(f"mug_{number}.ply", cloud))
+    return running.session.selection.scene
+
+
+def shown(room: object) -> np.ndarray:
+    """Where the points of a room's first cloud are."""
+    return room.stage.contents().clouds[0].points
+
+
+def test_a_cloud_that_was_opened_is_what_the_other_rooms_show(running: Studio, said: list[str]):
+    enter(running, "Try")
+    taught = thin_sample(1)[0].steps[0].scene
+    assert np.array_equal(shown(running.attempt), taught.points)
+    enter(running, "Teach")
+    open_scene(running, 3)
+    new = thin_sample(4)[3].steps[0].scene
+    for room in ("Train", "Look", "Try"):
+        enter(running, room)
+        one = next(one for one in running.rooms if one.name == room)
+        assert np.array_equal(shown(one), new.points)
+    assert said == []
+
+
+def test_an_undo_in_another_room_shows_what_is_left_there(running: Studio, said: list[str]):
+    enter(running, "Teach")
+    name = open_scene(running, 3)
+    enter(running, "Try")
+    asked = running.attempt.panel.scene
+    assert name in asked.label
+    at_desk(running, lambda: running._undo("Undo"))
+    assert name not in asked.label
+    taught = thin_sample(1)[0].steps[0].scene
+    assert np.array_equal(shown(running.attempt), taught.points)
+    assert said == []
+
+
+def test_what_is_taken_is_held_in_the_next_step_and_moves_with_the_gripper(
+    running: Studio, said: list[str]
+):
+    enter(running, "Teach")
+    at_desk(running, running.teach._next_step)
+    scene = running.session.state.document.scene(running.session.selection.scene)
+    assert isinstance(scene, Scene)
+    assert scene.grasp is not None
+    whole = thin_sample(1)[0].steps[0].scene
+    assert len(scene.cloud) + len(scene.grasp) == len(whole)
+    held, pose = _held(running), running.teach.pose
+    assert np.abs(held - scene.grasp.transformed(pose).points).max() < 1e-6
+    at_desk(running, lambda: running.teach.key("PageUp", shift=True, alt=False))
+    at_desk(running, lambda: running.teach.key("ArrowLeft", shift=True, alt=True))
+    moved = running.teach.pose
+    assert not np.allclose(moved, pose, atol=1e-3)
+    assert np.abs(_held(running) - scene.grasp.transformed(moved).points).max() < 1e-6
+    assert said == []
+
+
+def _held(running: Studio) -> np.ndarray:
+    """The points in the gripper, scene frame."""
+    return running.teach.stage.contents().clouds[1].points
+
+
+def test_a_box_holds_what_stands_in_it_and_a_box_in_the_air_is_refused(
+    running: Studio, said: list[str]
+):
+    enter(running, "Look")
+    sample = thin_sample(1)
+    step = sample[0].steps[0]
+    spot = (step.targets[0] @ sample.gripper.T_gripper_contact)[:3, 3]
+    at_desk(running, lambda: running.look._select(spot))
+    inside = running.look._object
+    table = np.percentile(step.scene.points[:, 2], 5.0)
+    assert 50 < inside.sum() < len(step.scene) / 2
+    assert step.scene.points[inside][:, 2].min() > table
+    at_desk(running, lambda: running.look._select(spot + np.array([0.0, 0.0, 1.0])))
+    assert len(said) == 1
+    assert "hardly anything is in the box" in said.pop()
+    assert running.look._object is inside
+
+
+def test_a_type_that_descriptors_do_not_have_is_told_and_the_scene_is_shown(
+    running: Studio, said: list[str]
+):
+    layer = running.look.panel.layer
+    layer.value = "type 3 by its strength"
+    enter(running, "Look")
+    layer.value = "type 0 as colours"
+    assert "no type 3" in running.look.panel.told.content
+    scene = thin_sample(1)[0].steps[0].scene
+    cloud = running.look.stage.contents().clouds[0]
+    assert np.abs(cloud.colors - scene.colors).max() < 1.0 / 255.0
+    assert said == []
+
+
+def test_a_scene_follows_its_object(running: Studio, said: list[str]):
+    enter(running, "Look")
+    step, look = thin_sample(1)[0].steps[0], running.look
+    spot = (step.targets[0] @ thin_sample(1).gripper.T_gripper_contact)[:3, 3]
+    at_desk(running, lambda: look._select(spot))
+    inside = look._object
+    moved = look._center.copy()
+    moved[:3, 3] += [0.05, 0.02, 0.0]
+    at_desk(running, lambda: look._dragged(moved))
+    points = look._now().points
+    assert np.abs(points[: -inside.sum()] - step.scene.points[~inside]).max() == 0.0
+    gone = points[-inside.sum() :] - step.scene.points[inside]
+    assert np.abs(gone - [0.05, 0.02, 0.0]).max() < 1e-6
+    at_desk(running, look._put_back)
+    assert np.abs(look._now().points[-inside.sum() :] - step.scene.points[inside]).max() < 1e-6
+    assert said == []
+
+
+def test_the_model_that_was_trained_last_is_offered_first(running: Studio, said: list[str]):
+    models, runs = running.attempt._models, running.session.folder.runs
+    assert models.fitting("gone · pick", "pick") == "first · pick"
+    small_run(runs / "another")
+    assert models.labels()[0].startswith("another")
+    assert models.fitting("gone · pick", "place") == "another · place"
+    for step in ("pick", "place"):
+        os.utime(RunFolder(Path(runs / "first")).model(step))
+    assert models.fitting("gone · pick", "place") == "first · place"
+
+
+@pytest.mark.parametrize("room", ["Teach", "Train", "Look", "Try"])
+def test_what_a_room_shows_is_saved_as_a_picture_and_as_a_page(
+    running: Studio, said: list[str], room: str
+):
+    enter(running, room)
+    for how in ("Picture", "HTML page"):
+        at_desk(running, lambda how=how: running._save(how, None))
+    png, page = (
+        max(running.session.folder.pictures.glob(f"*-{room.lower()}.{kind}"))
+        for kind in ("png", "html")
+    )
+    drawn = np.asarray(Image.open(png).convert("RGB"), dtype=int)
+    assert (np.abs(drawn - drawn[0, 0]).sum(axis=2) > 60).mean() > 0.05
+    assert not re.search(r"(src|href)=|https?://", page.read_text().split("<script")[0])
+    assert said == []
