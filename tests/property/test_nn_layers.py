@@ -461,6 +461,13 @@ def test_compiled_fields_and_their_derivatives_are_those_of_array_operations(
     for by_compiled, by_slow in zip(*slopes, strict=True):
         assert by_slow.abs().max() > 0
         torch.testing.assert_close(by_compiled, by_slow, rtol=1e-9, atol=1e-9)
+    # Where nothing is learned, only derivatives by positions are computed, and they are the same.
+    if order == "many":
+        known = layer(matrices.detach(), edges)
+    else:
+        known = layer.at_few(features.detach(), kernel.detach(), edges)
+    (moved,) = torch.autograd.grad(known.sin().sum(), [where])
+    torch.testing.assert_close(moved, slopes[0][1], rtol=1e-12, atol=1e-12)
 
 
 def test_a_nan_goes_through_compiled_layers():

@@ -256,7 +256,7 @@ class Field:
 
     def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
         """Values at positions in metres, differentiable with respect to them."""
-        if len(positions) <= FEW_POSITIONS and (positions.requires_grad or not self._known):
+        if len(positions) <= FEW_POSITIONS and not self._known:
             edges = self.head.edges(self.encoded, positions)
             return self.head.at_few(self.encoded, self._kernel, edges)
         parts = [
@@ -265,12 +265,16 @@ class Field:
         ]
         return torch.cat(parts)
 
+    def tabulate(self) -> None:
+        """Compute what many positions need, before some are asked: few at a time are cheaper then.
+
+        Only derivatives of derivatives by positions take longer after it.
+        """
+        self._matrices  # noqa: B018 - it is kept
+
     @property
     def _known(self) -> bool:
-        """Whether the matrices are there already: then they serve few positions, too.
-
-        Only derivatives of derivatives by positions take longer with them.
-        """
+        """Whether the matrices are there already: then they serve few positions, too."""
         return "_matrices" in self.__dict__
 
     @cached_property

@@ -28,8 +28,8 @@ class FieldKernels(NamedTuple):
             sums[target] += basis ⊗ features[source] and weights[target] += cut-off. Fast for edges
             that are sorted by target.
         outer_back: (positions, points, target, source, reach, features, by_sums, by_weights,
-            moving, by_features, by_positions): derivatives of a loss by features and, if `moving`,
-            by positions, given those by sums and weights.
+            learning, moving, by_features, by_positions): derivatives of a loss by features, if
+            `learning`, and by positions, if `moving`, given those by sums and weights.
         product: (positions, points, target, source, reach, matrices, sums, weights): for each edge
             sums[target] += basis @ matrices[source]. Fast for edges that are sorted by source.
         product_back: The way back of `product`, with arguments like those of `outer_back`.
@@ -72,7 +72,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     @compiled
     def outer_back(
         ladder, steps, positions, points, target, source, reach, features, by_sums, by_weights,
-        moving, by_features, by_positions,
+        learning, moving, by_features, by_positions,
     ):  # fmt: skip
         columns = width or features.shape[1]
         basis = np.empty(basis_size, features.dtype)
@@ -84,10 +84,11 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             y = (positions[i, 1] - points[j, 1]) / reach
             z = (positions[i, 2] - points[j, 2]) / reach
             _functions(x, y, z, scale, recursion, basis)
-            for b in range(basis_size):
-                value = basis[b]
-                for c in range(columns):
-                    by_features[j, c] += value * by_sums[i, b, c]
+            if learning:
+                for b in range(basis_size):
+                    value = basis[b]
+                    for c in range(columns):
+                        by_features[j, c] += value * by_sums[i, b, c]
             if moving:
                 for b in range(basis_size):
                     total = by_sums[i, b, 0] * features[j, 0]
@@ -125,7 +126,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     @compiled
     def product_back(
         ladder, steps, positions, points, target, source, reach, matrices, by_sums, by_weights,
-        moving, by_matrices, by_positions,
+        learning, moving, by_matrices, by_positions,
     ):  # fmt: skip
         columns = width or matrices.shape[2]
         basis = np.empty(basis_size, matrices.dtype)
@@ -137,10 +138,11 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             y = (positions[i, 1] - points[j, 1]) / reach
             z = (positions[i, 2] - points[j, 2]) / reach
             _functions(x, y, z, scale, recursion, basis)
-            for b in range(basis_size):
-                value = basis[b]
-                for d in range(columns):
-                    by_matrices[j, b, d] += value * by_sums[i, d]
+            if learning:
+                for b in range(basis_size):
+                    value = basis[b]
+                    for d in range(columns):
+                        by_matrices[j, b, d] += value * by_sums[i, d]
             if moving:
                 for b in range(basis_size):
                     total = matrices[j, b, 0] * by_sums[i, 0]
