@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,8 +27,9 @@ from handful.nn import (
 
 CONVOLUTIONS = {"dense": TransformerLayer, "depthwise": DepthwiseTransformerLayer}
 """Kinds of encoder layers by the name of their convolution."""
-POSITIONS_AT_ONCE = 2048
-"""Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
+POSITIONS_AT_ONCE = 16_384
+"""Positions evaluated in one go: bounds memory. Each go has derivatives as large as all matrices of
+the points."""
 _INVARIANT_SCALE = 4.0
 """Sizes of moments are a few tenths, colours about one."""
 FEW_POSITIONS = 384
@@ -264,6 +265,15 @@ class Field:
             for part in positions.split(POSITIONS_AT_ONCE)
         ]
         return torch.cat(parts)
+
+    def detached(self) -> Field:
+        """The same field with derivatives by positions only; what is computed is shared."""
+        known = replace(self.encoded, features=self.encoded.features.detach())
+        field = Field(self.head, known, False)
+        for name in ("_kernel", "_matrices"):
+            if name in self.__dict__:
+                field.__dict__[name] = self.__dict__[name].detach()
+        return field
 
     def tabulate(self) -> None:
         """Compute what many positions need, before some are asked: few at a time are cheaper then.

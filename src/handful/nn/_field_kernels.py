@@ -32,7 +32,9 @@ class FieldKernels(NamedTuple):
             `learning`, and by positions, if `moving`, given those by sums and weights.
         product: (positions, points, target, source, reach, matrices, sums, weights): for each edge
             sums[target] += basis @ matrices[source]. Fast for edges that are sorted by source.
-        product_back: The way back of `product`, with arguments like those of `outer_back`.
+        product_back: The way back of `product`, with arguments like those of `outer_back`, for
+            edges that are sorted by source. It writes the derivatives by matrices and adds nothing
+            to what stood there.
     """
 
     outer: Any
@@ -132,6 +134,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
         basis = np.empty(basis_size, matrices.dtype)
         by_basis = np.empty(basis_size, matrices.dtype)
         scratch = np.empty((2, harmonics), matrices.dtype)
+        fresh = 0  # rows from this one on are not yet set to zero
         for e in range(len(target)):
             i, j = target[e], source[e]
             x = (positions[i, 0] - points[j, 0]) / reach
@@ -139,6 +142,9 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             z = (positions[i, 2] - points[j, 2]) / reach
             _functions(x, y, z, scale, recursion, basis)
             if learning:
+                while fresh <= j:
+                    by_matrices[fresh] = 0.0
+                    fresh += 1
                 for b in range(basis_size):
                     value = basis[b]
                     for d in range(columns):
@@ -155,6 +161,8 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                 by_positions[i, 0] += dx / reach
                 by_positions[i, 1] += dy / reach
                 by_positions[i, 2] += dz / reach
+        if learning:
+            by_matrices[fresh:] = 0.0
 
     # Arguments, not constants: the same arrays in another process need not be the same to numba,
     # which would compile the kernels anew.

@@ -145,7 +145,9 @@ class _Sums(torch.autograd.Function):
         by_sums, by_weights = (grad.contiguous().numpy() for grad in grads)
         kernels = field_kernels(ctx.basis.radial, ctx.basis.max_harmonic, known.shape[-1])
         moving, learning = ctx.needs_input_grad[4:]
-        by_known = torch.zeros_like(known) if learning else known.new_empty(known.ndim * [0])
+        by_known = known.new_empty(known.shape if learning else known.ndim * [0])
+        if ctx.outer:
+            by_known.zero_()  # else the kernel does it, row by row
         by_positions = torch.zeros_like(positions)
         kernel = kernels.outer_back if ctx.outer else kernels.product_back
         kernel(
