@@ -13,11 +13,14 @@ are the ratios, which are measured in one process on the same scenes:
   that wait for a busy core make this many times slower.
 
 Scenes are those of demonstrations under random rigid motions, with a random part of the points.
+They are the same in every run: `--save FILE` keeps the best energies of this code, and `--before
+FILE` says in how many scenes those of this code are no worse than the ones that were kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -49,10 +52,18 @@ def main() -> None:
     keep_freed_memory()
     torch.set_num_threads(1)
     demos, run = load_demos(options.demos), RunFolder(options.run)
+    before = {} if options.before is None else json.loads(options.before.read_text())
+    found: dict[str, list[float]] = {}
     for step in run.task:
         if run.model(step.name).is_dir():
             predictor = run.predictor(step.name)
-            _compare(predictor, demos, options)
+            for count, timing in _compare(predictor, demos, options).items():
+                found[f"{step.name}, {count} poses"] = timing.best
+    for name, best in found.items():
+        if name in before:
+            _print_change(name, np.array(best), np.array(before[name]))
+    if options.save is not None:
+        options.save.write_text(json.dumps(found))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak memory {peak:.2f} GiB")
 
@@ -82,7 +93,19 @@ class Timing:
         )
 
 
-def _compare(predictor: Predictor, demos: DemoSet, options: argparse.Namespace) -> None:
+def _print_change(name: str, best: np.ndarray, before: np.ndarray) -> None:
+    """In how many scenes the best energy is no worse than another version of the code found."""
+    scenes = min(len(best), len(before))
+    gap = best[:scenes] - before[:scenes]
+    print(
+        f"{name}: no worse than before in {int((gap <= AS_LOW).sum())} of {scenes} scenes, better "
+        f"in {int((gap < -AS_LOW).sum())}; the worst gap is {gap.max():.4f}"
+    )
+
+
+def _compare(
+    predictor: Predictor, demos: DemoSet, options: argparse.Namespace
+) -> dict[int, Timing]:
     """Measure all ways to look for poses on some scenes, and print them and their ratios."""
     name, schedule = predictor.step.name, _schedule(options.shorten)
     ours = {count: Timing() for count in COUNTS}
@@ -100,8 +123,9 @@ def _compare(predictor: Predictor, demos: DemoSet, options: argparse.Namespace) 
             sampled(clouds, 8, 0)  # warm-up
         for count in COUNTS:
             ours[count].add(lambda: sampled(clouds, count, index))  # noqa: B023
-            everything[count].add(lambda: _all_refined(predictor, clouds, count, index))  # noqa: B023
-            if options.cores > 1:
+            if not options.brief:
+                everything[count].add(lambda: _all_refined(predictor, clouds, count, index))  # noqa: B023
+            if options.cores > 1 and not options.brief:
                 torch.set_num_threads(options.cores)
                 several[count].add(lambda: sampled(clouds, count, index))  # noqa: B023
                 torch.set_num_threads(1)
@@ -112,20 +136,22 @@ def _compare(predictor: Predictor, demos: DemoSet, options: argparse.Namespace) 
             f"{name}, {count:3d} poses: median {np.median(mine.cpu):.3f} CPU s, "
             f"{np.median(mine.wall):.3f} s"
         )
-        if options.cores > 1:
+        if options.cores > 1 and not options.brief:
             other = several[count]
             faster = np.median(np.array(mine.wall) / np.array(other.wall))
             print(
                 f"    {options.cores} cores: {np.median(other.cpu):.3f} CPU s, "
                 f"{np.median(other.wall):.3f} s, {faster:.2f} times as fast"
             )
-        print(f"    all starts refined to the end: {mine.against(everything[count])}")
+        if not options.brief:
+            print(f"    all starts refined to the end: {mine.against(everything[count])}")
         if paper.cpu:
             some = slice(len(paper.cpu))
             few = Timing(mine.cpu[some], mine.wall[some], mine.best[some])
             part = "" if options.shorten == 1 else f"1/{options.shorten} of "
             print(f"    {part}the paper's schedule: {few.against(paper)}")
     print(flush=True)
+    return ours
 
 
 def _all_refined(predictor: Predictor, clouds: Clouds, count: int, seed: int) -> float:
@@ -179,6 +205,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--cores", type=int, default=2, help="compared with one; 1 for no more")
     parser.add_argument("--shorten", type=int, default=1, help="divide the schedule's steps by it")
+    parser.add_argument("--brief", action="store_true", help="neither other searches nor cores")
+    parser.add_argument("--save", type=Path, help="keep the best energies in this JSON file")
+    parser.add_argument("--before", type=Path, help="compare with energies that were kept there")
     return parser.parse_args()
 
 

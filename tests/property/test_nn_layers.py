@@ -33,6 +33,7 @@ from handful.nn import (
     Types,
     _depthwise,
     _field_sums,
+    _pointwise,
     smooth_cutoff,
 )
 from handful.nn._edge_turns import edge_turns
@@ -461,6 +462,13 @@ def test_compiled_fields_and_their_derivatives_are_those_of_array_operations(
     for by_compiled, by_slow in zip(*slopes, strict=True):
         assert by_slow.abs().max() > 0
         torch.testing.assert_close(by_compiled, by_slow, rtol=1e-9, atol=1e-9)
+    # Where nothing is learned, only derivatives by positions are computed, and they are the same.
+    if order == "many":
+        known = layer(matrices.detach(), edges)
+    else:
+        known = layer.at_few(features.detach(), kernel.detach(), edges)
+    (moved,) = torch.autograd.grad(known.sin().sum(), [where])
+    torch.testing.assert_close(moved, slopes[0][1], rtol=1e-12, atol=1e-12)
 
 
 def test_a_nan_goes_through_compiled_layers():
@@ -633,3 +641,53 @@ def test_type_3_of_a_field_needs_more_than_scalars_where_harmonics_end_at_2(harm
     scalars[:, 1:] = 0.0
     assert bool(type_3(scalars).abs().max() > 1e-6) is reaches
     assert type_3(features).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+@pytest.mark.parametrize("sizes", [False, True])
+def test_compiled_norms_and_gates_and_their_derivatives_are_those_of_array_operations(
+    degree, sizes, monkeypatch
+):
+    torch.manual_seed(0)
+    norm, gate = EquivariantNorm(degree, CHANNELS).double(), Gate(degree, CHANNELS, sizes).double()
+    nn.init.normal_(norm.scale)
+    features = random_features(20, degree, torch.float64).requires_grad_()
+
+    def layers(values: Tensor) -> Tensor:
+        return gate(norm(values))
+
+    def slopes() -> list[Tensor]:
+        out = layers(features)
+        inputs = [features, *norm.parameters(), *gate.parameters()]
+        return [out, *torch.autograd.grad(out.sin().sum(), inputs)]
+
+    compiled = slopes()
+    assert torch.autograd.gradgradcheck(layers, (features[:2].detach().requires_grad_(),))
+    for function in ("_Normalised", "_Invariants", "_Gated"):
+        monkeypatch.setattr(_pointwise, function, SlowFunction)
+    for fast, slow in zip(compiled, slopes(), strict=True):
+        assert torch.isfinite(slow).all()
+        assert slow.abs().max() > 0
+        torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-9)
+
+
+class SlowFunction:
+    """In the place of a compiled function: what that takes for derivatives of derivatives."""
+
+    @staticmethod
+    def apply(slow, *inputs):
+        return slow(*(given for given in inputs if isinstance(given, Tensor)))
+
+
+def test_a_linear_layer_mixes_the_channels_of_each_degree_by_its_own_matrix():
+    torch.manual_seed(0)
+    layer, features = (
+        EquivariantLinear(2, CHANNELS, 3).double(),
+        random_features(7, 2, torch.float64),
+    )
+    nn.init.normal_(layer.bias)
+    out = layer(features)
+    for row in range(9):
+        degree = int(row**0.5)
+        expected = features[:, row] @ layer.weight[degree] + (layer.bias if row == 0 else 0.0)
+        torch.testing.assert_close(out[:, row], expected, rtol=1e-12, atol=1e-12)

@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handful.clouds import Edges, PointCloud, radius_graph, radius_neighbours, voxel_filter
+from handful.clouds import (
+    Edges,
+    NeighbourIndex,
+    PointCloud,
+    _voxels,
+    radius_graph,
+    radius_neighbours,
+    voxel_filter,
+)
 from handful.errors import CloudError, EmptyCloudError, OptionError
 
 seeds = st.integers(0, 2**32 - 1)
@@ -33,6 +41,20 @@ def test_voxel_filter_is_barycentre_and_mean_colour_of_each_cell(seed, count, si
     colors = np.array([cloud.require_colors()[rows].mean(axis=0) for rows in members])
     np.testing.assert_allclose(filtered.points, expected, atol=1e-12)
     np.testing.assert_allclose(filtered.require_colors(), colors, atol=1e-12)
+
+
+@given(seeds, st.integers(2, 300), st.floats(0.005, 0.5))
+def test_a_table_of_cells_and_sorted_points_give_the_same_to_the_bit(seed, count, size):
+    numbers, cells = _voxels._cells(cloud_from(seed, count).points, size)
+    if cells > 10**6:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_voxels, "_ROOMY", 1e9)
+        by_table = _voxels._owners(numbers, cells)
+        patch.setattr(_voxels, "_ROOMY", 0)
+        by_sorting = _voxels._owners(numbers, cells)
+    for one, other in zip(by_table, by_sorting, strict=True):
+        assert np.array_equal(one, other)
 
 
 @given(seeds, st.tuples(*[st.floats(-3, 3)] * 3))
@@ -81,6 +103,15 @@ def test_radius_neighbours_has_every_pair_and_no_other(seed, queries, count, rad
     assert_edges_are(radius_neighbours(where, points, radius), target, source)
 
 
+@given(seeds, st.integers(1, 60), st.integers(2, 60), st.floats(0.01, 0.6))
+def test_a_query_is_near_exactly_when_some_point_is_within_the_radius(seed, queries, count, radius):
+    points = cloud_from(seed, count).points
+    where = np.random.default_rng(seed + 1).normal(0, 0.2, (queries, 3))
+    distance = np.linalg.norm(where[:, None] - points[None], axis=-1)
+    near = NeighbourIndex(points).near(where, radius)
+    assert np.array_equal(near, (distance <= radius).any(axis=1))
+
+
 def test_a_dense_cloud_loses_no_neighbour():
     points = np.random.default_rng(0).uniform(0, 0.01, (400, 3))
     assert len(radius_graph(points, 1.0).target) == 400 * 399
@@ -110,6 +141,7 @@ def test_queries_anywhere_are_answered():
     where = np.array([[1e300, 0, 0], [-np.inf, 0, 0], [0, np.nan, 0], [0, 0, 1e-3]])
     edges = radius_neighbours(where, points, 0.1)
     assert edges.target.tolist() == [3]
+    assert NeighbourIndex(points).near(where, 0.1).tolist() == [False, False, False, True]
     assert len(radius_neighbours(where, points[:0], 0.1).target) == 0
 
 

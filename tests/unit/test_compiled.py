@@ -93,4 +93,4 @@ def test_a_second_process_does_not_compile_again(tmp_path):
         ).stdout.split()
         for _ in range(2)
     ]
-    assert said == [["0", "6"], ["6", "0"]]
+    assert said == [["0", "7"], ["7", "0"]]

@@ -529,6 +529,32 @@ def test_density_of_weights_integrates_to_one():
     assert torch.trapezoid(density, logits[::100].exp()).item() == pytest.approx(1.0, abs=1e-3)
 
 
+def test_only_the_query_points_that_are_used_are_described_and_nothing_else_changes():
+    torch.manual_seed(0)
+    queries = GraspQueries(GRASP_QUERIES, Types(DESCRIPTOR)).double()
+    with torch.no_grad():
+        encoded = queries.encode(GRASP)
+        drawn = queries.draw(encoded)
+        expected = queries.describe(encoded, drawn).strongest(3)
+        found = queries(GRASP)
+    assert len(drawn.logits) > 3
+    torch.testing.assert_close(found.positions, expected.positions, rtol=0, atol=0)
+    torch.testing.assert_close(found.weights, expected.weights, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found.descriptors, expected.descriptors, rtol=1e-9, atol=1e-9)
+
+
+def test_query_points_are_the_same_with_and_without_derivatives():
+    """Without them the weight field is tabulated first."""
+    torch.manual_seed(0)
+    queries = GraspQueries(GRASP_QUERIES, Types(DESCRIPTOR)).double()
+    encoded = queries.encode(GRASP)
+    wanted = queries.draw(encoded)
+    with torch.no_grad():
+        found = queries.draw(encoded)
+    torch.testing.assert_close(found.positions, wanted.positions, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(found.logits, wanted.logits, rtol=1e-9, atol=1e-9)
+
+
 def test_near_points_keep_their_mean():
     model = surrogate()
     means = model.sample_logits(torch.zeros(5, dtype=torch.float64))

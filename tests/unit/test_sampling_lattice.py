@@ -270,8 +270,10 @@ def test_sparse_energies_of_several_queries_are_those_of_the_cells_they_are_in()
 
 
 @pytest.mark.parametrize("queries", [1, 3])
-def test_sparse_minima_are_all_minima(queries, monkeypatch):
+@pytest.mark.parametrize("room", [1, 4096])
+def test_sparse_minima_are_all_minima(queries, room, monkeypatch):
     monkeypatch.setattr(minima_module, "_LOWEST", 1.0)
+    monkeypatch.setattr(minima_module, "_ROOM", room)
     energy = smooth_energy(queries)
     volume = sparse_lattice(energy)
     poses, energies = minima_module.sparse_minima(volume, 10_000)

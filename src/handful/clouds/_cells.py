@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import no_type_check
 
+import numba
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from handful._compiled import compiled
 from handful.errors import CloudError
@@ -65,6 +66,12 @@ class Cells:
         _search(*self._arguments(queries), most, target, source)
         return target, source
 
+    def near(self, queries: Float[np.ndarray, "queries 3"]) -> Bool[np.ndarray, "queries"]:
+        """Whether any point is within the radius of each query."""
+        found = np.zeros(len(queries), dtype=np.bool_)
+        _look(*self._arguments(queries), found)
+        return found
+
     def _arguments(self, queries: Float[np.ndarray, "queries 3"]) -> tuple[object, ...]:
         exact = np.ascontiguousarray(queries, dtype=np.float64)
         grid = self._low, self._size, self._shape
@@ -81,10 +88,7 @@ def _search(
     end = 0
     for i in range(len(queries)):
         x, y, z = queries[i, 0], queries[i, 1], queries[i, 2]
-        # A query far outside is near no cell; clipping before rounding keeps numbers small.
-        a = int(np.floor(min(max((x - low[0]) / size, -2.0), shape[0] + 2.0)))
-        b = int(np.floor(min(max((y - low[1]) / size, -2.0), shape[1] + 2.0)))
-        c = int(np.floor(min(max((z - low[2]) / size, -2.0), shape[2] + 2.0)))
+        a, b, c = _cell(x, low[0], size), _cell(y, low[1], size), _cell(z, low[2], size)
         first_c, last_c = max(c - 1, 0), min(c + 1, shape[2] - 1)
         for p in range(max(a - 1, 0), min(a + 2, shape[0])):
             for q in range(max(b - 1, 0), min(b + 2, shape[1])):
@@ -103,3 +107,30 @@ def _search(
         if end > most:
             break
     return end
+
+
+@compiled
+@no_type_check
+def _look(queries, points, keys, order, low, size, shape, square, found):
+    """Write whether each query has a point near it."""
+    for i in range(len(queries)):
+        x, y, z = queries[i, 0], queries[i, 1], queries[i, 2]
+        a, b, c = _cell(x, low[0], size), _cell(y, low[1], size), _cell(z, low[2], size)
+        first_c, last_c = max(c - 1, 0), min(c + 1, shape[2] - 1)
+        for p in range(max(a - 1, 0), min(a + 2, shape[0])):
+            for q in range(max(b - 1, 0), min(b + 2, shape[1])):
+                if first_c > last_c or found[i]:
+                    continue
+                row = (p * shape[1] + q) * shape[2]
+                k = np.searchsorted(keys, row + first_c)
+                while k < len(keys) and keys[k] <= row + last_c and not found[i]:
+                    dx, dy, dz = points[k, 0] - x, points[k, 1] - y, points[k, 2] - z
+                    found[i] = dx * dx + dy * dy + dz * dz <= square
+                    k += 1
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _cell(coordinate, low, size):
+    """The cell of a coordinate along an axis; far outside, one that is near none."""
+    return int(np.floor(min(max((coordinate - low) / size, -2.0), MOST_CELLS + 2.0)))

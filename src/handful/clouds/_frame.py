@@ -17,13 +17,15 @@ def principal_frame(cloud: PointCloud) -> Float[np.ndarray, "4 4"]:
     cloud that is as wide in two directions are arbitrary, but still axes.
     """
     points = cloud.points.astype(np.float64)
-    centred = points - points.mean(axis=0)
+    middle = points.mean(axis=0)
+    centred = points - middle
     _, axes = np.linalg.eigh(centred.T @ centred)
     axes = axes[:, ::-1]
-    tails = ((centred @ axes) ** 3).sum(axis=0)
+    along = centred @ axes
+    tails = (along * along * along).sum(axis=0)
     axes = axes * np.where(tails < 0, -1.0, 1.0)
     axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
     motion = np.eye(4)
     motion[:3, :3] = axes.T
-    motion[:3, 3] = -axes.T @ points.mean(axis=0)
+    motion[:3, 3] = -axes.T @ middle
     return motion

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.spatial import cKDTree
 
 from handful.clouds._cells import Cells
@@ -52,11 +52,20 @@ class NeighbourIndex:
             queries: Where to look from [queries, 3]; `Edges.target` counts these.
             radius: In the unit of the points.
         """
+        return Edges(*self._within(radius).pairs(queries, MAX_EDGES))
+
+    def near(
+        self, queries: Float[np.ndarray, "queries 3"], radius: float
+    ) -> Bool[np.ndarray, "queries"]:
+        """Whether any point is no farther than `radius` from each query."""
+        return self._within(radius).near(queries)
+
+    def _within(self, radius: float) -> Cells:
         if not (np.isfinite(radius) and radius > 0):
             raise OptionError(f"neighbour radius is {radius}: need a positive, finite number.")
         if radius not in self._cells:
             self._cells[radius] = Cells(self._points, radius)
-        return Edges(*self._cells[radius].pairs(queries, MAX_EDGES))
+        return self._cells[radius]
 
     def distance(
         self, queries: Float[np.ndarray, "queries 3"], at_most: float = np.inf

@@ -153,23 +153,23 @@ class LatticeNegatives:
     ) -> Likelihood:
         """The bound above, on a new lattice."""
         lattice = self.lattice(scene.points, generator)
-        # First: where many positions were looked at, few more cost less.
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
-        at_target = energy.per_query(poses)
-        peak = self.near.log_share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
-        near = torch.full_like(at_target, -math.inf)
-        if self.near.count > 0:
-            near = torch.stack([self._near(energy, p, lattice.log_cell, generator) for p in poses])
-        competing = torch.logaddexp(log_sums, near)
-        minima = None
+        near, shares = self._near(poses, energy, lattice.log_cell, generator)
+        minima, rivals = None, poses[:0]
         if self.rivals.wanted(progress, generator):
-            width = torch.logaddexp(near + at_target, -peak).detach().clamp(max=0.0)
-            minima = self.rivals.find(
-                energy, poses, scene, self.reach, self.spacing, self.rotations, generator
-            )
-            if len(minima.rivals):
-                rivals = (-energy.per_query(minima.rivals)).logsumexp(0)
-                competing = torch.logaddexp(competing, rivals + width)
+            minima = self._minima(energy, poses, scene, generator)
+            rivals = minima.rivals
+        # All in one go: each look at a field has derivatives as large as all of the scene's.
+        at_target, beside, elsewhere = energy.per_query(
+            torch.cat([poses, near.flatten(0, 1), rivals])
+        ).split([len(poses), near.shape[0] * near.shape[1], len(rivals)])
+        peak = self.near.log_share(at_target.new_tensor(self.near.log_peak), lattice.log_cell)
+        # Log of the sums of exp(-E_i) beside each target, in units of lattice poses.
+        log_near = (-beside.unflatten(0, shares.shape) - shares[..., None]).logsumexp(1)
+        competing = torch.logaddexp(log_sums, log_near)
+        if minima is not None:
+            width = torch.logaddexp(log_near + at_target, -peak).detach().clamp(max=0.0)
+            competing = torch.logaddexp(competing, (-elsewhere).logsumexp(0) + width)
         losses = query_losses(at_target, competing, peak)
         far = distance_to_scene(energy.queries.positions, poses, scene) >= self.reach
         far &= ~far.all(1, keepdim=True)  # something must be learned from every pose
@@ -182,15 +182,29 @@ class LatticeNegatives:
 
     def _near(
         self,
+        poses: Float[Tensor, "targets 4 4"],
         energy: MatchEnergy,
-        pose: Float[Tensor, "4 4"],
         log_cell: float,
         generator: torch.Generator,
-    ) -> Float[Tensor, "queries"]:
-        """Log of the sum of exp(-E_i) over poses near a target, in units of lattice poses."""
-        poses, log_density = self.near.draw(pose, energy.queries.center, generator)
-        share = self.near.log_share(log_density, log_cell)
-        return (-energy.per_query(poses) - share[:, None]).logsumexp(0)
+    ) -> tuple[Float[Tensor, "targets near 4 4"], Float[Tensor, "targets near"]]:
+        """Poses near each target, and how much less than a lattice pose each counts (its log)."""
+        if self.near.count == 0:
+            return poses.new_zeros(len(poses), 0, 4, 4), poses.new_zeros(len(poses), 0)
+        drawn = [self.near.draw(pose, energy.queries.center, generator) for pose in poses]
+        shares = [self.near.log_share(log_density, log_cell) for _, log_density in drawn]
+        return torch.stack([near for near, _ in drawn]), torch.stack(shares)
+
+    def _minima(
+        self,
+        energy: MatchEnergy,
+        poses: Float[Tensor, "poses 4 4"],
+        scene: EncodedCloud,
+        generator: torch.Generator,
+    ) -> Minima:
+        """What a search finds, with the model as it is."""
+        return self.rivals.find(
+            energy.detached(), poses, scene, self.reach, self.spacing, self.rotations, generator
+        )
 
 
 @dataclass(frozen=True)

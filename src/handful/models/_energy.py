@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -27,6 +27,15 @@ def check_energy_options(norm: str, temperature: float) -> None:
         raise OptionError(unknown_name_message("energy norm", norm, NORMS))
     if not 0 < temperature < math.inf:
         raise OptionError(f"temperature is {temperature}: need a positive number.")
+
+
+@runtime_checkable
+class Detachable(Protocol):
+    """A field that can be had without derivatives by weights and features."""
+
+    def detached(self) -> FieldFunction:
+        """The same field with derivatives by positions only."""
+        ...
 
 
 @runtime_checkable
@@ -118,6 +127,13 @@ class MatchEnergy:
         keys = self.field(where.flatten(0, 1)).unflatten(0, where.shape[:2])
         turned = self.types.rotated(self.queries.descriptors, rotation[:, None])
         return self.mismatch(keys - turned) / self.temperature
+
+    def detached(self) -> MatchEnergy:
+        """The same energy without derivatives by anything but poses: cheaper to search."""
+        field = self.field.detached() if isinstance(self.field, Detachable) else self.field
+        q = self.queries
+        queries = QueryPoints(q.positions.detach(), q.weights.detach(), q.descriptors.detach())
+        return replace(self, field=field, queries=queries)
 
     def of_nothing(self) -> float:
         """What the query descriptors would cost against a key field that is zero everywhere."""

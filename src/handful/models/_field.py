@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,8 +27,9 @@ from handful.nn import (
 
 CONVOLUTIONS = {"dense": TransformerLayer, "depthwise": DepthwiseTransformerLayer}
 """Kinds of encoder layers by the name of their convolution."""
-POSITIONS_AT_ONCE = 2048
-"""Positions evaluated in one go: few enough that the arrays of their edges stay in the cache."""
+POSITIONS_AT_ONCE = 16_384
+"""Positions evaluated in one go: bounds memory. Each go has derivatives as large as all matrices of
+the points."""
 _INVARIANT_SCALE = 4.0
 """Sizes of moments are a few tenths, colours about one."""
 FEW_POSITIONS = 384
@@ -256,7 +257,7 @@ class Field:
 
     def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
         """Values at positions in metres, differentiable with respect to them."""
-        if len(positions) <= FEW_POSITIONS and (positions.requires_grad or not self._known):
+        if len(positions) <= FEW_POSITIONS and not self._known:
             edges = self.head.edges(self.encoded, positions)
             return self.head.at_few(self.encoded, self._kernel, edges)
         parts = [
@@ -265,12 +266,25 @@ class Field:
         ]
         return torch.cat(parts)
 
+    def detached(self) -> Field:
+        """The same field with derivatives by positions only; what is computed is shared."""
+        known = replace(self.encoded, features=self.encoded.features.detach())
+        field = Field(self.head, known, False)
+        for name in ("_kernel", "_matrices"):
+            if name in self.__dict__:
+                field.__dict__[name] = self.__dict__[name].detach()
+        return field
+
+    def tabulate(self) -> None:
+        """Compute what many positions need, before some are asked: few at a time are cheaper then.
+
+        Only derivatives of derivatives by positions take longer after it.
+        """
+        self._matrices  # noqa: B018 - it is kept
+
     @property
     def _known(self) -> bool:
-        """Whether the matrices are there already: then they serve few positions, too.
-
-        Only derivatives of derivatives by positions take longer with them.
-        """
+        """Whether the matrices are there already: then they serve few positions, too."""
         return "_matrices" in self.__dict__
 
     @cached_property

@@ -61,6 +61,11 @@ class WeightedPoints:
     positions: Float[Tensor, "queries 3"]
     logits: Float[Tensor, "queries"]
 
+    def strongest(self, count: int) -> WeightedPoints:
+        """The `count` query points of largest weight."""
+        kept = self.logits.topk(min(count, len(self.logits))).indices
+        return WeightedPoints(self.positions[kept], self.logits[kept])
+
 
 class GraspQueries(nn.Module):
     """Query points, weights and descriptors of a grasp cloud: q_i(Y), w(x|Y) and psi(x|Y).
@@ -84,7 +89,7 @@ class GraspQueries(nn.Module):
     def forward(self, grasp: PointCloud) -> QueryPoints:
         """The strongest query points; their weights add up to one (eq. normalize)."""
         encoded = self.encode(grasp)
-        return self.describe(encoded, self.draw(encoded)).strongest(self.config.strongest)
+        return self.describe(encoded, self.draw(encoded).strongest(self.config.strongest))
 
     def describe(self, encoded: EncodedCloud, points: WeightedPoints) -> QueryPoints:
         """Query points with their descriptors and weights that add up to one (eq. normalize)."""
@@ -98,6 +103,8 @@ class GraspQueries(nn.Module):
     def draw(self, encoded: EncodedCloud) -> WeightedPoints:
         """Algorithm 1, then SVGD; differentiable through its steps with respect to the weights."""
         field = self._weight_head.prepare(encoded)
+        if not torch.is_grad_enabled():
+            field.tabulate()
         with torch.no_grad():
             chosen = initial_points(
                 encoded.points, self._log_weight(field, encoded.points), self.config

@@ -11,6 +11,7 @@ edge then costs a twentieth of the arithmetic, and all of it is done in one comp
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -163,38 +164,48 @@ class _Sums(torch.autograd.Function):
         ctx: Any, edges: EdgeGeometry, heads: int, limit: float, *inputs: Tensor
     ) -> tuple[Tensor, Tensor]:
         inputs = tuple(tensor.contiguous() for tensor in inputs)
-        ctx.edges, ctx.options = edges, (heads, limit)
-        ctx.save_for_backward(*inputs)
         features, queries, _ = inputs
+        kernels = depthwise_kernels(queries.shape[1])
+        given = _inputs(edges, *inputs)
+        strengths = features.new_empty(len(edges.source), heads)
+        kernels.products(*given, strengths.numpy())
+        # Both in place: e^(limit tanh(product / (limit √n))) with n channels of a head.
+        narrow = math.sqrt(queries.shape[1] // heads)
+        bent = strengths.div_(limit * narrow).tanh_()
+        strengths = (bent * limit).exp_().mul_(edges.cutoff[:, None])
+        ctx.edges, ctx.narrow = edges, narrow
+        ctx.save_for_backward(*inputs, bent, strengths)
         sums = torch.zeros_like(features)
         totals = features.new_zeros(len(features), heads)
-        kernels = depthwise_kernels(queries.shape[1])
-        kernels.there(*_inputs(edges, heads, limit, *inputs), sums.numpy(), totals.numpy())
+        kernels.there(*given, strengths.numpy(), sums.numpy(), totals.numpy())
         return sums, totals
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        inputs = ctx.saved_tensors
+        *inputs, bent, strengths = ctx.saved_tensors
+        rises = (1.0 - bent.square()).mul_(strengths).div_(ctx.narrow)
         slopes = [torch.zeros_like(tensor) for tensor in inputs]
         kernels = depthwise_kernels(inputs[1].shape[1])
         kernels.back(
-            *_inputs(ctx.edges, *ctx.options, *inputs),
+            *_inputs(ctx.edges, *inputs),
+            strengths.numpy(),
+            rises.numpy(),
             *(grad.contiguous().numpy() for grad in grads),
             *(slope.numpy() for slope in slopes),
         )
         return None, None, None, *slopes
 
 
-def _inputs(edges: EdgeGeometry, heads: int, limit: float, *inputs: Tensor) -> list[Any]:
-    """What both kernels take first."""
+def _inputs(edges: EdgeGeometry, *inputs: Tensor) -> list[Any]:
+    """What all kernels take first."""
     features, queries, table = (tensor.numpy() for tensor in inputs)
     knot, part = edges.radial_knots
     ends = edges.source.numpy(), edges.target.numpy()
-    numbers = (edges.cutoff, part, edges.turns(COMPILED_DEGREE))
-    cutoff, parts, turns = (tensor.detach().contiguous().numpy() for tensor in numbers)
-    number = table.dtype.type(limit)
-    return [features, queries, *ends, cutoff, knot.numpy(), parts, table, turns, heads, number]
+    parts, turns = (
+        tensor.detach().contiguous().numpy() for tensor in (part, edges.turns(COMPILED_DEGREE))
+    )
+    return [features, queries, *ends, knot.numpy(), parts, table, turns]
 
 
 def _turned(

@@ -14,7 +14,6 @@ taken out of their array before.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple, no_type_check
 
 import numba
@@ -26,19 +25,24 @@ from handful._compiled import compiled, for_sizes
 class DepthwiseKernels(NamedTuple):
     """Kernels for features and messages up to degree 2.
 
-    Both take first: features [points, 9 * channels], queries [points, channels], source and target
-    of the edges, their cut-off, the knots below their lengths and the parts of the way to the next
-    ones, a table of weights [knots, 22 * channels], entries of the edges' Wigner matrices [edges,
-    35], the number of heads and the largest absolute logit. Weights are in the order of
-    `Couplings.between(2, 2)`.
+    All take first: features [points, 9 * channels], queries [points, channels], source and target
+    of the edges, the knots below their lengths and the parts of the way to the next ones, a table
+    of weights [knots, 22 * channels] and entries of the edges' Wigner matrices [edges, 35]. Weights
+    are in the order of `Couplings.between(2, 2)`.
+
+    What strength an edge's product of query and key gives it is not computed here: exponentials one
+    by one take as long as all the rest of an edge.
 
     Attributes:
-        there: And then sums [points, 9 * channels] of weighed messages and totals [points, heads]
-            of strengths, which are added to.
-        back: And then the derivatives of a loss by these sums and totals, and arrays like features,
-            queries and table, to which the derivatives of that loss by them are added.
+        products: And then the products [edges, heads], which are written.
+        there: And then strengths [edges, heads], and sums [points, 9 * channels] of weighed
+            messages and totals [points, heads] of strengths, which are added to.
+        back: And then strengths and how much they rise with the products, the derivatives of a loss
+            by sums and totals, and arrays like features, queries and table, to which the
+            derivatives of that loss by them are added.
     """
 
+    products: Any
     there: Any
     back: Any
 
@@ -49,38 +53,47 @@ def depthwise_kernels(known: int) -> DepthwiseKernels:
     """Kernels for a number of channels; 0 for any."""
 
     @compiled
-    def there(
-        features, queries, source, target, cutoff, knot, part, table, turns, heads, limit,
-        sums, totals,
-    ):  # fmt: skip
+    def products(features, queries, source, target, knot, part, table, turns, out):
         channels = known or queries.shape[1]
-        size = 22 * channels
-        w, rows = np.empty(size, features.dtype), np.empty(9 * channels, features.dtype)
-        keys, strength = np.empty(channels, features.dtype), np.empty(channels, features.dtype)
-        share = channels // heads
+        heads = out.shape[1]
+        keys, share = np.empty(channels, features.dtype), channels // heads
         for e in range(len(source)):
             i = target[e]
-            _weights_of_edge(table[knot[e]], table[knot[e] + 1], part[e], size, w)
-            _turn_in(turns[e], features[source[e]], channels, rows)
-            _keys(w, rows, channels, keys)
+            low, high = table[knot[e]], table[knot[e] + 1]
+            _keys_alone(turns[e], features[source[e]], low, high, part[e], channels, keys)
             for h in range(heads):
                 product = queries[i, h * share] * keys[h * share]
                 for c in range(h * share + 1, (h + 1) * share):
                     product += queries[i, c] * keys[c]
-                bent = math.tanh(product / (limit * math.sqrt(share)))
-                value = cutoff[e] * math.exp(limit * bent)
-                totals[i, h] += value
+                out[e, h] = product
+
+    @compiled
+    def there(
+        features, queries, source, target, knot, part, table, turns, strengths, sums, totals,
+    ):  # fmt: skip
+        channels = known or queries.shape[1]
+        heads = strengths.shape[1]
+        size = 22 * channels
+        w, rows = np.empty(size, features.dtype), np.empty(9 * channels, features.dtype)
+        strength, share = np.empty(channels, features.dtype), channels // heads
+        for e in range(len(source)):
+            i = target[e]
+            _weights_of_edge(table[knot[e]], table[knot[e] + 1], part[e], size, w)
+            _turn_in(turns[e], features[source[e]], channels, rows)
+            for h in range(heads):
+                totals[i, h] += strengths[e, h]
                 for c in range(h * share, (h + 1) * share):
-                    strength[c] = value
+                    strength[c] = strengths[e, h]
             _mix(w, strength, channels, rows)
             _turn_out(turns[e], rows, channels, sums[i])
 
     @compiled
     def back(
-        features, queries, source, target, cutoff, knot, part, table, turns, heads, limit,
+        features, queries, source, target, knot, part, table, turns, strengths, rises,
         by_sums, by_totals, by_features, by_queries, by_table,
     ):  # fmt: skip
         channels = known or queries.shape[1]
+        heads = strengths.shape[1]
         size = 22 * channels
         w, by_w = np.empty(size, features.dtype), np.empty(size, features.dtype)
         rows, mixed = np.empty(9 * channels, features.dtype), np.empty(9 * channels, features.dtype)
@@ -101,14 +114,10 @@ def depthwise_kernels(known: int) -> DepthwiseKernels:
                 for c in range(channels):
                     dots[c] += slopes[row * channels + c] * mixed[row * channels + c]
             for h in range(heads):
-                product = queries[i, h * share] * keys[h * share]
                 by_strength = by_totals[i, h] + dots[h * share]
                 for c in range(h * share + 1, (h + 1) * share):
-                    product += queries[i, c] * keys[c]
                     by_strength += dots[c]
-                bent = math.tanh(product / (limit * math.sqrt(share)))
-                value = cutoff[e] * math.exp(limit * bent)
-                pull = by_strength * value * (1.0 - bent * bent) / math.sqrt(share)
+                value, pull = strengths[e, h], by_strength * rises[e, h]
                 for c in range(h * share, (h + 1) * share):
                     strength[c], pulls[c] = value, pull
             for c in range(channels):
@@ -125,7 +134,7 @@ def depthwise_kernels(known: int) -> DepthwiseKernels:
             _add_times(part.dtype.type(1) - part[e], by_w, size, by_table[k])
             _add_times(part[e], by_w, size, by_table[k + 1])
 
-    return DepthwiseKernels(there, back)
+    return DepthwiseKernels(products, there, back)
 
 
 # --- parts of the kernels, for one edge ---------------------------------------------------------
@@ -194,6 +203,22 @@ def _turn_out(u, rows, n, out):
         out[6 * n + c] += a2 * p + b2 * q + c2 * r + d2 * s + e2 * t
         out[7 * n + c] += a3 * p + b3 * q + c3 * r + d3 * s + e3 * t
         out[8 * n + c] += a4 * p + b4 * q + c4 * r + d4 * s + e4 * t
+
+
+@numba.njit(inline="always")
+@no_type_check
+def _keys_alone(u, f, low, high, part, n, keys):
+    """The keys, which rows of order 0 are enough for: `_turn_in` and `_keys` in one."""
+    t4, t5, t6 = u[4], u[5], u[6]
+    c0, c1, c2, c3, c4 = u[20], u[21], u[22], u[23], u[24]
+    for c in range(n):
+        z1 = t4 * f[n + c] + t5 * f[2 * n + c] + t6 * f[3 * n + c]
+        z2 = (c0 * f[4 * n + c] + c1 * f[5 * n + c] + c2 * f[6 * n + c] + c3 * f[7 * n + c]
+              + c4 * f[8 * n + c])
+        i, j, k = 19 * n + c, 20 * n + c, 21 * n + c
+        keys[c] = ((low[i] + part * (high[i] - low[i])) * f[c]
+                   + (low[j] + part * (high[j] - low[j])) * z1
+                   + (low[k] + part * (high[k] - low[k])) * z2)
 
 
 @numba.njit(inline="always")

@@ -28,11 +28,13 @@ class FieldKernels(NamedTuple):
             sums[target] += basis ⊗ features[source] and weights[target] += cut-off. Fast for edges
             that are sorted by target.
         outer_back: (positions, points, target, source, reach, features, by_sums, by_weights,
-            moving, by_features, by_positions): derivatives of a loss by features and, if `moving`,
-            by positions, given those by sums and weights.
+            learning, moving, by_features, by_positions): derivatives of a loss by features, if
+            `learning`, and by positions, if `moving`, given those by sums and weights.
         product: (positions, points, target, source, reach, matrices, sums, weights): for each edge
             sums[target] += basis @ matrices[source]. Fast for edges that are sorted by source.
-        product_back: The way back of `product`, with arguments like those of `outer_back`.
+        product_back: The way back of `product`, with arguments like those of `outer_back`, for
+            edges that are sorted by source. It writes the derivatives by matrices and adds nothing
+            to what stood there.
     """
 
     outer: Any
@@ -72,7 +74,7 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     @compiled
     def outer_back(
         ladder, steps, positions, points, target, source, reach, features, by_sums, by_weights,
-        moving, by_features, by_positions,
+        learning, moving, by_features, by_positions,
     ):  # fmt: skip
         columns = width or features.shape[1]
         basis = np.empty(basis_size, features.dtype)
@@ -84,10 +86,11 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
             y = (positions[i, 1] - points[j, 1]) / reach
             z = (positions[i, 2] - points[j, 2]) / reach
             _functions(x, y, z, scale, recursion, basis)
-            for b in range(basis_size):
-                value = basis[b]
-                for c in range(columns):
-                    by_features[j, c] += value * by_sums[i, b, c]
+            if learning:
+                for b in range(basis_size):
+                    value = basis[b]
+                    for c in range(columns):
+                        by_features[j, c] += value * by_sums[i, b, c]
             if moving:
                 for b in range(basis_size):
                     total = by_sums[i, b, 0] * features[j, 0]
@@ -125,22 +128,27 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
     @compiled
     def product_back(
         ladder, steps, positions, points, target, source, reach, matrices, by_sums, by_weights,
-        moving, by_matrices, by_positions,
+        learning, moving, by_matrices, by_positions,
     ):  # fmt: skip
         columns = width or matrices.shape[2]
         basis = np.empty(basis_size, matrices.dtype)
         by_basis = np.empty(basis_size, matrices.dtype)
         scratch = np.empty((2, harmonics), matrices.dtype)
+        fresh = 0  # rows from this one on are not yet set to zero
         for e in range(len(target)):
             i, j = target[e], source[e]
             x = (positions[i, 0] - points[j, 0]) / reach
             y = (positions[i, 1] - points[j, 1]) / reach
             z = (positions[i, 2] - points[j, 2]) / reach
             _functions(x, y, z, scale, recursion, basis)
-            for b in range(basis_size):
-                value = basis[b]
-                for d in range(columns):
-                    by_matrices[j, b, d] += value * by_sums[i, d]
+            if learning:
+                while fresh <= j:
+                    by_matrices[fresh] = 0.0
+                    fresh += 1
+                for b in range(basis_size):
+                    value = basis[b]
+                    for d in range(columns):
+                        by_matrices[j, b, d] += value * by_sums[i, d]
             if moving:
                 for b in range(basis_size):
                     total = matrices[j, b, 0] * by_sums[i, 0]
@@ -153,6 +161,8 @@ def field_kernels(radial: int, max_harmonic: int, width: int) -> FieldKernels:
                 by_positions[i, 0] += dx / reach
                 by_positions[i, 1] += dy / reach
                 by_positions[i, 2] += dz / reach
+        if learning:
+            by_matrices[fresh:] = 0.0
 
     # Arguments, not constants: the same arrays in another process need not be the same to numba,
     # which would compile the kernels anew.

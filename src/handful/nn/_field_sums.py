@@ -144,13 +144,17 @@ class _Sums(torch.autograd.Function):
             return None, None, None, None, *_slowly(ctx, positions, known, grads)
         by_sums, by_weights = (grad.contiguous().numpy() for grad in grads)
         kernels = field_kernels(ctx.basis.radial, ctx.basis.max_harmonic, known.shape[-1])
-        by_known, by_positions = torch.zeros_like(known), torch.zeros_like(positions)
+        moving, learning = ctx.needs_input_grad[4:]
+        by_known = known.new_empty(known.shape if learning else known.ndim * [0])
+        if ctx.outer:
+            by_known.zero_()  # else the kernel does it, row by row
+        by_positions = torch.zeros_like(positions)
         kernel = kernels.outer_back if ctx.outer else kernels.product_back
         kernel(
             *ctx.edges.arrays, known.numpy(), by_sums, by_weights,
-            ctx.needs_input_grad[4], by_known.numpy(), by_positions.numpy(),
+            learning, moving, by_known.numpy(), by_positions.numpy(),
         )  # fmt: skip
-        return None, None, None, None, by_positions, by_known
+        return None, None, None, None, by_positions, by_known if learning else None
 
 
 def _slowly(ctx: Any, positions: Tensor, known: Tensor, grads: tuple[Tensor, ...]) -> list[Any]:

@@ -1,11 +1,19 @@
-"""Layers that act on each point by itself: linear, norm, gate."""
+"""Layers that act on each point by itself: linear, norm, gate.
+
+What is more than a matrix product is compiled on the CPU (`_pointwise_kernels`), with its first
+derivatives. Derivatives of derivatives come from array operations.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from handful.nn import _pointwise_kernels as kernels
 from handful.nn._layout import component_count, degree_sizes
 
 
@@ -21,7 +29,9 @@ class EquivariantLinear(nn.Module):
 
     def __init__(self, max_degree: int, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
-        self._sizes = degree_sizes(max_degree)
+        self._rows = component_count(max_degree)
+        self._repeats: Tensor
+        self.register_buffer("_repeats", torch.tensor(degree_sizes(max_degree)), persistent=False)
         weight = torch.randn(max_degree + 1, inputs, outputs) / inputs**0.5
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
@@ -30,11 +40,12 @@ class EquivariantLinear(nn.Module):
         self, features: Float[Tensor, "points components inputs"]
     ) -> Float[Tensor, "points components outputs"]:
         """Features with mixed channels."""
-        blocks = features.split(self._sizes, dim=1)
-        mixed = [block @ weight for block, weight in zip(blocks, self.weight, strict=True)]
-        if self.bias is not None:
-            mixed[0] = mixed[0] + self.bias
-        return torch.cat(mixed, dim=1)
+        # One matrix for each row: a product for all of them, without taking blocks apart.
+        rows = torch.repeat_interleave(self.weight, self._repeats, dim=0, output_size=self._rows)
+        mixed = torch.bmm(features.transpose(0, 1), rows).transpose(0, 1)
+        if self.bias is None:
+            return mixed
+        return mixed + nn.functional.pad(self.bias[None], (0, 0, 0, self._rows - 1))
 
 
 class EquivariantNorm(nn.Module):
@@ -58,8 +69,17 @@ class EquivariantNorm(nn.Module):
         self, features: Float[Tensor, "points components channels"]
     ) -> Float[Tensor, "points components channels"]:
         """Normalised features."""
+        if features.device.type == "cpu":
+            return _Normalised.apply(self._slowly, self._floor, features, self.scale)
+        return self._slowly(features, self.scale)
+
+    def _slowly(
+        self,
+        features: Float[Tensor, "points components channels"],
+        scales: Float[Tensor, "degrees channels"],
+    ) -> Float[Tensor, "points components channels"]:
         normed = []
-        for block, scale in zip(features.split(self._sizes, dim=1), self.scale, strict=True):
+        for block, scale in zip(features.split(self._sizes, dim=1), scales, strict=True):
             square = block.square().mean(dim=(1, 2), keepdim=True)
             normed.append(block * ((square + self._floor**2).rsqrt() * scale))
         return torch.cat(normed, dim=1)
@@ -95,25 +115,134 @@ class Gate(nn.Module):
         self, features: Float[Tensor, "points components channels"]
     ) -> Float[Tensor, "points components channels"]:
         """Gated features."""
-        rest = component_count(self._max_degree) - 1
-        scalars, vectors = features.split([1, rest], dim=1)
         if self._gates is None:
-            return nn.functional.silu(scalars)
-        gates = self._gates(scalars.squeeze(1))
-        if self._sizes is not None:
-            to_scalars, to_gates = self._from_sizes(vectors, self._sizes)
-            scalars, gates = scalars + to_scalars[:, None], gates + to_gates
-        gates = torch.sigmoid(gates).view(-1, self._max_degree, self._channels)
-        gates = gates.repeat_interleave(self._repeats, dim=1, output_size=rest)
-        return torch.cat([nn.functional.silu(scalars), vectors * gates], dim=1)
+            return nn.functional.silu(features)
+        features = features.contiguous()
+        if self._sizes is None:
+            scalars = features[:, 0]
+            gates = self._gates(scalars)
+        else:
+            scalars, squares = self._invariants(features)
+            more = self._sizes((squares / (1.0 + squares)).flatten(1))
+            gates = self._gates(scalars) + more[:, self._channels :]
+            scalars = scalars + more[:, : self._channels]
+        gates = torch.sigmoid(gates).unflatten(1, (self._max_degree, self._channels))
+        scalars = nn.functional.silu(scalars)
+        if features.device.type == "cpu":
+            return _Gated.apply(self._gated, features, scalars, gates)
+        return self._gated(features, scalars, gates)
 
-    def _from_sizes(
-        self, vectors: Float[Tensor, "points orders channels"], weights: nn.Linear
-    ) -> tuple[Float[Tensor, "points channels"], Float[Tensor, "points gates"]]:
-        """What the sizes of vectors add to the scalars and to the logits of the gates."""
-        blocks = vectors.split(degree_sizes(self._max_degree)[1:], dim=1)
-        squares = torch.cat([block.square().mean(1) for block in blocks], dim=1)
-        to_scalars, to_gates = weights(squares / (1.0 + squares)).split(
-            [self._channels, self._max_degree * self._channels], dim=1
+    def _invariants(
+        self, features: Float[Tensor, "points components channels"]
+    ) -> tuple[Float[Tensor, "points channels"], Float[Tensor, "points degrees channels"]]:
+        """Type 0, and of each degree from 1 on the mean square over orders."""
+        if features.device.type == "cpu":
+            return _Invariants.apply(self._invariants_slowly, self._max_degree, features)
+        return self._invariants_slowly(features)
+
+    def _invariants_slowly(
+        self, features: Float[Tensor, "points components channels"]
+    ) -> tuple[Float[Tensor, "points channels"], Float[Tensor, "points degrees channels"]]:
+        first, *blocks = features.split(degree_sizes(self._max_degree), dim=1)
+        squares = torch.stack([block.square().mean(1) for block in blocks], dim=1)
+        return first.squeeze(1), squares
+
+    def _gated(
+        self,
+        features: Float[Tensor, "points components channels"],
+        scalars: Float[Tensor, "points channels"],
+        gates: Float[Tensor, "points degrees channels"],
+    ) -> Float[Tensor, "points components channels"]:
+        rest = component_count(self._max_degree) - 1
+        gates = gates.repeat_interleave(self._repeats, dim=1, output_size=rest)
+        return torch.cat([scalars[:, None], features[:, 1:] * gates], dim=1)
+
+
+# --- compiled ----------------------------------------------------------------------------------
+
+
+class _Normalised(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, slow: Callable[..., Tensor], floor: float, features: Tensor, scale: Tensor
+    ) -> Tensor:
+        features = features.contiguous()
+        sizes, out = features.new_empty(len(features), len(scale)), torch.empty_like(features)
+        number = features.numpy().dtype.type(floor)
+        kernels.normalise(features.numpy(), scale.numpy(), number, sizes.numpy(), out.numpy())
+        ctx.slow = slow
+        ctx.save_for_backward(features, scale, sizes)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        features, scale, sizes = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody will differentiate these derivatives
+            return None, None, *_slopes(ctx.slow, grads, features, scale)
+        by_features, by_scale = torch.empty_like(features), torch.zeros_like(scale)
+        arrays = (features, scale, sizes, grads[0].contiguous(), by_features, by_scale)
+        kernels.normalise_back(*(tensor.numpy() for tensor in arrays))
+        return None, None, by_features, by_scale
+
+
+class _Invariants(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, slow: Callable[..., Any], degrees: int, features: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        features = features.contiguous()
+        count, _, channels = features.shape
+        scalars = features.new_empty(count, channels)
+        squares = features.new_empty(count, degrees, channels)
+        kernels.invariants(features.numpy(), scalars.numpy(), squares.numpy())
+        ctx.slow = slow
+        ctx.save_for_backward(features)
+        return scalars, squares
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        (features,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody will differentiate these derivatives
+            return None, None, *_slopes(ctx.slow, grads, features)
+        by_features = torch.empty_like(features)
+        arrays = (features, *(grad.contiguous() for grad in grads), by_features)
+        kernels.invariants_back(*(tensor.numpy() for tensor in arrays))
+        return None, None, by_features
+
+
+class _Gated(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, slow: Callable[..., Tensor], features: Tensor, scalars: Tensor, gates: Tensor
+    ) -> Tensor:
+        features, gates = features.contiguous(), gates.contiguous()
+        out = torch.empty_like(features)
+        arrays = (features, scalars.contiguous(), gates, out)
+        kernels.gate(*(tensor.numpy() for tensor in arrays))
+        ctx.slow = slow
+        ctx.save_for_backward(features, scalars, gates)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        features, scalars, gates = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, *_slopes(ctx.slow, grads, features, scalars, gates)
+        slopes = (
+            torch.empty_like(features),
+            features.new_empty(scalars.shape),
+            torch.empty_like(gates),
         )
-        return to_scalars, to_gates
+        arrays = (features, gates, grads[0].contiguous(), *slopes)
+        kernels.gate_back(*(tensor.numpy() for tensor in arrays))
+        return None, *slopes
+
+
+def _slopes(
+    slow: Callable[..., Any], grads: tuple[Tensor, ...], *inputs: Tensor
+) -> list[Tensor | None]:
+    """Derivatives by array operations, which can be differentiated again."""
+    wanted = [tensor for tensor in inputs if tensor.requires_grad]
+    values = slow(*inputs)
+    found = iter(torch.autograd.grad(values, wanted, grads, create_graph=True))
+    return [next(found) if tensor.requires_grad else None for tensor in inputs]

@@ -22,7 +22,7 @@ from collections import Counter
 from functools import lru_cache
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from handful.geometry import coupling_coefficients, spherical_harmonics
@@ -83,6 +83,13 @@ class TensorFieldLayer(nn.Module):
             nn.Parameter(torch.randn(count, count) / max(count, 1) ** 0.5)
             for count in types.channels
         )
+        place, entry = _mixer_entries(types)
+        self._mixer_place: Tensor
+        self._mixer_entry: Tensor
+        self._spread: Tensor
+        self.register_buffer("_mixer_place", place, persistent=False)
+        self.register_buffer("_mixer_entry", entry, persistent=False)
+        self.register_buffer("_spread", _spread(types), persistent=False)
 
     # --- once for a cloud ----------------------------------------------------------------------
 
@@ -215,15 +222,42 @@ class TensorFieldLayer(nn.Module):
     def _head(self, values: Float[Tensor, "positions dim"]) -> Float[Tensor, "positions dim"]:
         if self._gates is None:
             return values
-        blocks = values.split(self.types.sizes, dim=1)
-        gates = torch.sigmoid(self._gates(blocks[0])).split(self.types.channels, dim=1)
-        parts = []
-        for degree, (block, gate, mixer) in enumerate(
-            zip(blocks, gates, self._mixers, strict=True)
-        ):
-            vectors = block.unflatten(1, (2 * degree + 1, -1))
-            parts.append(((vectors * (2.0 * gate[:, None, :])) @ mixer).flatten(1))
-        return torch.cat(parts, dim=1)
+        # One matrix for all orders and degrees: many small products take longer than their zeros.
+        gates = torch.sigmoid(self._gates(values[:, : self.types.channels[0]]))
+        mixers = torch.cat([mixer.flatten() for mixer in self._mixers])
+        mixer = values.new_zeros(self.types.dim**2).index_copy(
+            0, self._mixer_place, mixers.index_select(0, self._mixer_entry)
+        )
+        return (values * (gates @ self._spread)) @ mixer.unflatten(0, (self.types.dim, -1))
+
+
+def _mixer_entries(types: Types) -> tuple[Int[Tensor, "entries"], Int[Tensor, "entries"]]:
+    """Where entries of all mixers stand in one flat matrix that mixes whole descriptors.
+
+    Returns:
+        The place of each entry of the matrix that is not zero, and its place among the mixers.
+    """
+    places, entries, first, column = [], [], 0, 0
+    for degree, count in enumerate(types.channels):
+        mixer = first + torch.arange(count * count).view(count, count)
+        for _ in range(2 * degree + 1):
+            rows = column + torch.arange(count)
+            places.append((rows[:, None] * types.dim + rows).flatten())
+            entries.append(mixer.flatten())
+            column += count
+        first += count * count
+    return torch.cat(places), torch.cat(entries)
+
+
+def _spread(types: Types) -> Float[Tensor, "gates dim"]:
+    """Twice the gate of each vector of a descriptor for each of its numbers."""
+    spread, gate, column = torch.zeros(sum(types.channels), types.dim), 0, 0
+    for degree, count in enumerate(types.channels):
+        for _ in range(2 * degree + 1):
+            spread[gate : gate + count, column : column + count] = 2.0 * torch.eye(count)
+            column += count
+        gate += count
+    return spread
 
 
 def _paths(max_harmonic: int, in_degree: int, types: Types) -> list[Path]:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy.spatial import cKDTree
 from torch import Tensor
 
-from handful.clouds import Box
+from handful.clouds import Box, NeighbourIndex
 from handful.errors import OptionError
 from handful.geometry import rotation_lattice
 from handful.sampling._target import require_count, require_positive
@@ -154,11 +153,10 @@ def pose_lattice(
 def near_points(points: Float[Tensor, "points 3"], radius: float) -> PositionMask:
     """A mask of the positions that are at most `radius` metres from one of the points."""
     require_positive(radius=radius)
-    tree = cKDTree(points.detach().numpy())
+    index = NeighbourIndex(points.detach().numpy())
 
     def mask(positions: Float[Tensor, "positions 3"]) -> Bool[Tensor, "positions"]:
-        distance, _ = tree.query(positions.detach().numpy(), distance_upper_bound=radius)
-        return torch.from_numpy(distance <= radius)
+        return torch.from_numpy(index.near(positions.detach().numpy(), radius))
 
     return mask
 

@@ -13,11 +13,14 @@ from torch import Tensor
 from handful.geometry import pose_from_rotation_translation, rotation_lattice, rotation_to_quat
 
 from ._dense_lattice import DenseLattice
+from ._lattice_kernels import find_minima
 from ._sparse_lattice import SparseLattice
 
 _NEIGHBOURS = 12
 _LOWEST = 0.02  # Share of the lattice in which minima are sought.
 _SUBSAMPLE = 20_000
+_ROOM = 4096
+"""Minima that are looked for at first."""
 _SAME = 1e-5  # Entries of two equal rotation matrices differ by no more, in single precision.
 
 
@@ -54,22 +57,19 @@ def sparse_minima(
     lattice: SparseLattice, limit: int
 ) -> tuple[Float[Tensor, "minima 4 4"], Float[Tensor, "minima"]]:
     """Minima among the cells of a sparse lattice, as `dense_minima` returns them."""
-    # numpy: its flat searches and gathers are several times faster than those of torch.
     energies = lattice.energies.numpy()
-    cells = energies.shape[1]
-    flat = energies.reshape(-1)
-    place = np.flatnonzero(flat <= float(_ceiling(lattice.energies)))
-    value, column = flat[place], place % cells
-    for beside in lattice.beside():
-        move = beside.numpy() - np.arange(cells)
-        low = value <= flat[place + move[column]]
-        value, place, column = value[low], place[low], column[low]
-    neighbours = nearest_rotations(lattice.rotations).numpy()
-    for near in neighbours.T:
-        low = value <= flat[near[place // cells] * cells + column]
-        value, place, column = value[low], place[low], column[low]
+    beside = torch.stack(lattice.beside()).numpy()
+    near = nearest_rotations(lattice.rotations).numpy()
+    given = energies, float(_ceiling(lattice.energies)), beside, near
+    count = room = _ROOM
+    while count >= room:
+        room = count + 1
+        turns, cells = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+        count = find_minima(*given, turns, cells)
+    turns, cells = turns[:count], cells[:count]
+    value = energies[turns, cells]
     order = np.argsort(value, kind="stable")[:limit]
-    turn, where = torch.from_numpy(place[order] // cells), torch.from_numpy(column[order])
+    turn, where = torch.from_numpy(turns[order]), torch.from_numpy(cells[order])
     return lattice.centred_poses(turn, where), torch.from_numpy(value[order])
 
 
@@ -94,8 +94,9 @@ def _slab_minima(
 
 def _ceiling(energies: Tensor) -> Tensor:
     """The energy below which minima are sought."""
-    flat = energies.flatten()
-    return flat[:: max(1, len(flat) // _SUBSAMPLE)].quantile(_LOWEST)
+    flat = energies.flatten().numpy()
+    some = flat[:: max(1, len(flat) // _SUBSAMPLE)]
+    return torch.as_tensor(np.quantile(some, _LOWEST), dtype=energies.dtype)
 
 
 def nearest_rotations(

@@ -17,6 +17,7 @@ from handful.sampling._target import Target
 from ._dense_lattice import require_finite_keys
 from ._grid import Grid, PositionMask, require_some
 from ._lattice_energies import MAX_ENTRIES, LatticeEnergies
+from ._lattice_kernels import add_beside
 
 _FAR_AWAY = 1e3
 """Metres. At this distance from the scene the key field has its value of empty space."""
@@ -79,9 +80,9 @@ class SparseLattice:
         for index, lattice_energies in enumerate(alone):
             if index != strongest:
                 offset = rotations @ (queries.positions[index] - queries.positions[strongest])
-                column = _cells_beside(grid, cells, offset)
                 (values,) = lattice_energies.by_rotation(keys, len(rotations))
-                total += values.gather(1, column)
+                near = [tensor.numpy() for tensor in _numbered(grid, cells, offset)]
+                add_beside(values.numpy(), *near, total.numpy())
         return cls(grid, cells, rotations, total, anchor, len(queries) == 1)
 
     def centred_poses(
@@ -109,6 +110,19 @@ def _cells_beside(
     grid: Grid, cells: Int[Tensor, "cells"], offsets: Float[Tensor, "offsets 3"]
 ) -> Int[Tensor, "offsets cells"]:
     """The column of the cell at each offset (metres) from each cell; `len(cells)` if none is."""
+    number, place, moves = _numbered(grid, cells, offsets)
+    return number[place + moves[:, None]]
+
+
+def _numbered(
+    grid: Grid, cells: Int[Tensor, "cells"], offsets: Float[Tensor, "offsets 3"]
+) -> tuple[Int[Tensor, "cubes"], Int[Tensor, "cells"], Int[Tensor, "offsets"]]:
+    """Where to look up the column of the cell at an offset (metres) from a cell.
+
+    Returns:
+        The column of each cube of a grid that is large enough, `len(cells)` for cubes without one;
+        the cube of each cell; and by how many cubes each offset leads on.
+    """
     moves = (offsets / grid.spacing).round().long()
     margin = int(moves.abs().max()) if len(moves) else 0
     padded = grid.grown(margin)
@@ -118,4 +132,4 @@ def _cells_beside(
     strides = torch.tensor([padded.shape[1] * padded.shape[2], padded.shape[2], 1])
     place = index @ strides
     number[place] = torch.arange(len(cells))
-    return number[place + (moves @ strides)[:, None]]
+    return number, place, moves @ strides
