@@ -13,11 +13,12 @@ from handful.clouds import PointCloud
 from handful.demos import Action
 from handful.errors import OptionError
 from handful.geometry import pose_compose
-from handful.learning import LatticeNegatives, Rivals, train, verification_loss
+from handful.learning import LatticeNegatives, Rivals, recipe_for, train, verification_loss
 from handful.learning._on_target import OFF_TARGET, OFF_THING, on_something_else
 from handful.models import (
     EdfModel,
     EncoderConfig,
+    GraspQueryConfig,
     LearnedQueryConfig,
     ModelConfig,
     Verifier,
@@ -208,6 +209,22 @@ def test_models_of_before_have_no_verifier():
     assert config_from_json(ModelConfig, written, "here") == CONFIG
     del written["verifier"]
     assert config_from_json(ModelConfig, written, "here").verifier is None
+
+
+def test_a_verifier_is_of_an_empty_gripper_and_fits_into_memory():
+    with pytest.raises(OptionError, match="is for an empty gripper"):
+        replace(CONFIG, learned=None, grasp=GraspQueryConfig(ENCODER))
+    huge = VerifierConfig(PROBES * 300, hidden=4096)
+    with pytest.raises(OptionError, match="need at most 5,000,000"):
+        replace(CONFIG, verifier=huge)
+
+
+def test_only_models_that_have_rivals_in_training_have_a_verifier():
+    """One that is not trained would add noise to energies."""
+    demos = thin_sample(1)
+    for options, there in (({}, True), ({"types": (0,)}, False), ({"preset": "paper"}, False)):
+        assert (recipe_for(demos, "pick", **options).model.verifier is not None) == there
+        assert recipe_for(demos, "place", **options).model.verifier is None
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,9 @@ def _model(
     channels = descriptor_channels(types)
     if not step.action.holding:
         learned = LearnedQueryConfig(_learned_positions(demos.gripper, types, queries))
-        verifier = VerifierConfig(_probes(demos.gripper)) if not paper else None
+        # It learns from rivals, which joint energies of several query points do not have.
+        trained = not paper and _knows_orientation(types)
+        verifier = VerifierConfig(_probes(demos.gripper)) if trained else None
         return ModelConfig(key, channels, learned=learned, verifier=verifier)
     strongest = {} if _knows_orientation(types) else {"strongest": queries}
     grasp = GraspQueryConfig(

@@ -18,6 +18,9 @@ from handful.nn import Types
 LARGEST_DESCRIPTOR = 2_048
 """Numbers of a descriptor; the usual one has 88."""
 
+LARGEST_VERIFIER = 5_000_000
+"""Weights of a verifier's first layer; the usual one has 0.2 million."""
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -52,6 +55,18 @@ class ModelConfig:
         check_energy_options(self.norm, self.temperature)
         if (self.learned is None) == (self.grasp is None):
             raise OptionError("a model has query points of one source: give `learned` or `grasp`.")
+        if self.verifier is not None:
+            self._check_verifier(self.verifier)
+
+    def _check_verifier(self, verifier: VerifierConfig) -> None:
+        if self.learned is None:
+            raise OptionError("a verifier is for an empty gripper: give `learned`, or no verifier.")
+        size = len(verifier.probes) * Types(self.descriptor).dim * verifier.hidden
+        if size > LARGEST_VERIFIER:
+            raise OptionError(
+                f"verifier with {len(verifier.probes)} probes and {verifier.hidden} hidden numbers "
+                f"has {size:,} weights: need at most {LARGEST_VERIFIER:,}."
+            )
 
 
 class EdfModel(nn.Module):
