@@ -35,7 +35,7 @@ from handful.clouds import PointCloud
 from handful.demos import DemoSet, load_demos
 from handful.learning import RunFolder
 from handful.nn import keep_freed_memory
-from handful.policy import Predictor
+from handful.policy import CONSIDERED, Judged, Predictor
 from handful.sampling import Descent, Langevin, MetropolisHastings, PaperSchedule
 
 COUNTS = (1, 8, 100)
@@ -162,7 +162,9 @@ def _all_refined(predictor: Predictor, clouds: Clouds, count: int, seed: int) ->
     generator = torch.Generator().manual_seed(seed)
     starts, _ = search.candidates(energy, workspace, max(count, STARTS), generator)
     poses, energies = search.refined(energy, workspace, starts)
-    return float(energies[search.distinct(poses, energies, count)[0]])
+    best = search.distinct(poses, energies, max(count, CONSIDERED))
+    judged = Judged.of(energy, predictor.model.verifier, poses[best], energies[best])
+    return float(judged.energies.min())
 
 
 def _scenes(predictor: Predictor, demos: DemoSet, count: int) -> Iterator[Clouds]:
