@@ -61,8 +61,8 @@ def answer_for(
     if not len(selection.proposed) and selection.refusal is not None:
         raise selection.refusal
     kept = list(range(min(n, len(selection.proposed))))
-    if selection.chosen is not None and selection.chosen not in kept:
-        kept = [selection.chosen, *kept[: n - 1]]
+    if selection.chosen is not None:
+        kept = [selection.chosen, *(number for number in kept if number != selection.chosen)][:n]
     return _answered(
         predictor, selection.proposed.chosen(kept), judge, scene, least_confidence=least_confidence,
         pre_distance=pre_distance, frame=frame, stamp=stamp, start=start,

@@ -25,8 +25,9 @@ from handful.policy._view import SceneView
 GOOD = 0.5
 """Good poses have at least this share of the best one's confidence, or the predictor is sure."""
 WORSE_ODDS = 10.0
-"""Odds of the best pose to be right over those of a good one, at most. Where the surest poses are
-out of reach, poses beside them are better than others that are much less sure."""
+"""Odds of the best pose to be right over those of a good one, at most, by their confidences and by
+their energies, exp(-E). Where the best poses are out of reach, poses beside them are better than
+others that are much less likely: those are mostly on something else."""
 FIRST = 16
 """How many poses a predictor is asked for first: mostly one of them is executed."""
 ATTEMPTS = 3
@@ -123,22 +124,24 @@ class PoseSelection:
     def _choose(self, at_once: bool) -> None:
         if self._samples > FIRST and not at_once:
             self._try_first()
-        good, enough = np.zeros(0, dtype=np.int64), max(SURE_ENOUGH, self._least)
+        good, tried = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        best = RankedPoses.nothing(self._gripper)
         for attempt in range(ATTEMPTS):
             if self.chosen is not None:
                 return
             more = self._asked(attempt, self.proposed.T_scene_gripper[good[:PERTURBED]])
-            if attempt == 0 and len(more):
-                enough = self._enough(more)
-            good = len(self.proposed) + np.flatnonzero(more.confidence >= enough)
+            best = more.chosen([0]) if attempt == 0 and len(more) else best
+            good = len(self.proposed) + self._good(more, best)
+            tried = np.concatenate([tried, good])
             self.proposed = self.proposed.followed_by(more)
             self.chosen = self._first_feasible(good)
             if attempt == 0 and len(good) == 0:
                 break
         if self.chosen is None:
             by_energy = np.argsort(self.proposed.energy, kind="stable")
-            sure = self.proposed.confidence[by_energy]
-            self.chosen = self._first_feasible(by_energy[(sure < enough) & (sure >= self._least)])
+            left = by_energy[~np.isin(by_energy, tried)]
+            sure = self.proposed.confidence[left] >= self._least
+            self.chosen = self._first_feasible(left[sure])
 
     def _try_first(self) -> None:
         """Choose among few poses; forget them if no good one is feasible."""
@@ -146,7 +149,7 @@ class PoseSelection:
         if not len(few):
             return
         self.proposed = few
-        self.chosen = self._first_feasible(np.flatnonzero(few.confidence >= self._enough(few)))
+        self.chosen = self._first_feasible(self._good(few, few.chosen([0])))
         if self.chosen is None:
             self.proposed = RankedPoses.nothing(self._gripper)
             self.skipped.clear()
@@ -218,8 +221,12 @@ class PoseSelection:
             self.looked_ahead = self._outlook.record(changed=chosen != first)
         return chosen
 
-    def _enough(self, answer: RankedPoses) -> float:
-        """The confidence of good poses, from the best of an answer."""
-        best = float(answer.confidence[0])
-        as_likely = best / (best + WORSE_ODDS * (1.0 - best))
-        return max(self._least, min(SURE_ENOUGH, GOOD * best), as_likely)
+    def _good(self, answer: RankedPoses, best: RankedPoses) -> Int[np.ndarray, "good"]:
+        """Numbers of the good poses of an answer, told from the best pose there is, if any."""
+        if not len(best):
+            return np.flatnonzero(answer.confidence >= max(SURE_ENOUGH, self._least))
+        sure = float(best.confidence[0])
+        as_likely = sure / (sure + WORSE_ODDS * (1.0 - sure))
+        enough = max(self._least, min(SURE_ENOUGH, GOOD * sure), as_likely)
+        likely = answer.energy <= best.energy[0] + np.log(WORSE_ODDS)
+        return np.flatnonzero((answer.confidence >= enough) & likely)
