@@ -11,21 +11,21 @@ from pathlib import Path
 
 import numpy as np
 
-from handful.bench import Rate, Summary, joined_seconds, joined_skips, read_episodes, summarise
+from handful.bench import Rate, Summary, joined_skips, read_episodes, summarise
 from handful.learning import RunFolder
 
 TASKS = ("mug", "bowl", "bottle")
 STEPS = ("pick", "place")
 SETUPS = ("trained", "instances", "poses", "distractors", "all")
+SEEN_BY = "1_camera-2_grasp_views-noise_usual"
+"""How results with one noisy camera are named."""
 
 
 def main(out: Path) -> None:
     """Print everything that is there."""
     setups(out)
-    meshes(out)
+    unseen(out)
     trainings(out)
-    demonstrations(out)
-    descriptors(out)
     failures(out)
     seconds(out)
 
@@ -40,63 +40,40 @@ def setups(out: Path) -> None:
                 row(task, setup, *rates(found), paper(found), joined_skips(found))
 
 
-def meshes(out: Path) -> None:
-    """The same with scanned and modelled objects, all unseen."""
-    table("task", "meshes", "episodes", *STEPS, "total", "by mesh")
+def unseen(out: Path) -> None:
+    """All unseen: with scanned and modelled objects, and with one noisy camera."""
+    table("task, all unseen", "episodes", *STEPS, "total", "by object")
     for task in TASKS:
-        path = out / "runs" / task / "bench" / f"{task}-all-{task}.jsonl"
-        if path.is_file():
-            records = [record for record in read_episodes(path)[1] if record.begun]
-            done, tried = Counter[str](), Counter[str]()
-            for record in records:
-                tried[record.things[0]] += 1
-                done[record.things[0]] += record.success
-            each = ", ".join(f"{name} {done[name]}/{tried[name]}" for name in sorted(tried))
-            row(task, len(tried), *rates(summarise(records)), each)
+        for words, name in (("meshes", task), ("one noisy camera", SEEN_BY)):
+            found = summary(out / "runs" / task, f"{task}-all-{name}")
+            if found is not None:
+                path = out / "runs" / task / "bench" / f"{task}-all-{name}.jsonl"
+                row(f"{task}, {words}", *rates(found), by_object(path))
+
+
+def by_object(path: Path) -> str:
+    """How often the episodes with each object succeeded."""
+    records = [record for record in read_episodes(path)[1] if record.begun]
+    done, tried = Counter[str](), Counter[str]()
+    for record in records:
+        tried[record.things[0]] += 1
+        done[record.things[0]] += record.success
+    return ", ".join(f"{name} {done[name]}/{tried[name]}" for name in sorted(tried))
 
 
 def trainings(out: Path) -> None:
-    """Three trainings: another seed, and other demonstrations."""
-    table("mug, all unseen", "episodes", *STEPS, "total")
-    totals = []
-    for name, run in (
-        ("seed 0", "runs/mug"),
-        ("seed 1", "more/mug-seed-1"),
-        ("other demonstrations", "more/mug-other-demos"),
-    ):
-        found = summary(out / run, "mug-all")
-        if found is not None:
-            totals.append(found.total.value)
-            row(name, *rates(found))
-    if len(totals) > 1:
-        print(
-            f"\nTotal: mean {np.mean(totals):.3f}, standard deviation {np.std(totals, ddof=1):.3f}"
-        )
-
-
-def demonstrations(out: Path) -> None:
-    """Success against the number of demonstrations."""
-    table("task", "demonstrations", "episodes", *STEPS, "total")
+    """Trainings with other seeds."""
+    table("task, all unseen", "training seed", "episodes", *STEPS, "total")
     for task in TASKS:
-        for count in (1, 3, 5, 10):
-            run = out / "runs" / task
-            run = run if count == 10 else run / "curve" / f"demos-{count:03d}"
+        totals = []
+        for seed in range(10):
+            run = out / "runs" / task if seed == 0 else out / "more" / f"{task}-seed-{seed}"
             found = summary(run, f"{task}-all")
             if found is not None:
-                row(task, count, *rates(found))
-
-
-def descriptors(out: Path) -> None:
-    """Type 0 alone against types 0 to 3."""
-    table("mug, all unseen", "episodes", *STEPS, "total", "seconds")
-    for name, run in (
-        ("types 0-3", "runs/mug"),
-        ("type 0", "more/mug-type-0"),
-        ("type 0, faster pick", "more/mug-type-0-matched"),
-    ):
-        found = summary(out / run, "mug-all")
-        if found is not None:
-            row(name, *rates(found), joined_seconds(found))
+                totals.append(found.total.value)
+                row(task, seed, *rates(found))
+        if len(totals) > 1:
+            row(task, "mean", "", "", "", f"{np.mean(totals):.3f}, sd {np.std(totals, ddof=1):.3f}")
 
 
 def failures(out: Path) -> None:
@@ -114,12 +91,11 @@ def failures(out: Path) -> None:
 def seconds(out: Path) -> None:
     """How long training and inference took."""
     table("run", *(f"{step} training" for step in STEPS), *STEPS)
-    for path in sorted([*out.glob("runs/*/run.json"), *out.glob("*/*/curve/*/run.json"),
-                        *out.glob("more/*/run.json")]):  # fmt: skip
+    for path in sorted([*out.glob("runs/*/run.json"), *out.glob("more/*/run.json")]):
         run = RunFolder(path.parent)
         trained = [run.trained(step).seconds for step in STEPS]
         spent = [f"{seconds:.0f} s" for seconds in trained if seconds is not None]
-        task = next(t for t in TASKS if t in path.parts or path.parent.name.startswith(t))
+        task = next(task for task in TASKS if path.parent.name.startswith(task))
         found = summary(path.parent, f"{task}-all")
         if found is not None and len(spent) == len(STEPS):
             took = [f"{step.seconds:.2f} s" for step in found.steps]

@@ -1,8 +1,10 @@
 """Answers for a robot: judged poses, their JSON, and what may stand for a cloud."""
 
+from __future__ import annotations
+
 import json
 import math
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -18,12 +20,20 @@ from handful.answers import (
     answer_to_json,
 )
 from handful.clouds import Box, PointCloud, as_cloud, read_cloud
-from handful.demos import Action, DemoSet, Gripper, gripper_named
+from handful.demos import Action, DemoSet, Gripper, TaskStep, gripper_named
 from handful.errors import CloudError, FileFormatError, HandfulError, OptionError
 from handful.learning import RunFolder, train
-from handful.policy import ApproachCone, Limits, Predictor, SceneView, answer_to_track
+from handful.policy import (
+    ApproachCone,
+    Limits,
+    Predictor,
+    RankedPoses,
+    SceneView,
+    answer_for,
+    answer_to_track,
+)
 from handful.policy._width import width_between
-from policy_samples import box_surface, contact_at
+from policy_samples import box_surface, contact_at, level_plane
 from samples import thin_sample
 from small_training import small_recipe
 
@@ -158,6 +168,50 @@ def test_ranking_is_that_of_the_predictor(demos, pick):
         np.stack([pose.T_scene_gripper for pose in answer.poses]),
         pick.sample(scene, n=8, seed=3).T_scene_gripper,
     )
+
+
+@dataclass
+class SureOfOnePlace:
+    """Knows a good pose at x = 0, and one at x = 10 cm whose energy is much higher."""
+
+    gripper: Gripper
+
+    @property
+    def step(self) -> TaskStep:
+        return TaskStep("pick", Action.PICK)
+
+    @property
+    def trained_gripper(self) -> Gripper:
+        return self.gripper
+
+    def for_gripper(self, gripper: Gripper) -> SureOfOnePlace:
+        return SureOfOnePlace(gripper)
+
+    def sample(self, scene, grasp=None, n=100, seed=0):
+        poses = np.stack([contact_at(self.gripper, x, 0.0, 0.1) for x in (0.0, 0.1)])
+        return RankedPoses(poses, np.array([1.0, 9.0]), np.array([0.9, 0.7]), 0.0, self.gripper)
+
+    def rate(self, T_scene_gripper, scene, grasp=None):
+        count = len(T_scene_gripper)
+        return RankedPoses(
+            T_scene_gripper, np.full(count, 1.5), np.full(count, 0.8), 0.0, self.gripper
+        )
+
+
+def test_the_pose_to_execute_is_the_one_that_selection_chose():
+    """The best pose is forbidden: one beside it is executed, and not the next one of the list."""
+    hand = gripper_named("simulated")
+    contact = hand.T_gripper_contact[:, 3]
+
+    def allowed(step: TaskStep, pose: np.ndarray) -> handful.policy.Verdict:
+        return handful.policy.Verdict(bool((pose @ contact)[0] > 0.002), "too far left")
+
+    limits = Limits(hand=False, takes=False, allowed=allowed)
+    scene = handful.PointCloud(level_plane(0.05))
+    answer = answer_for(SureOfOnePlace(hand), scene, limits=limits, n=100)
+    assert answer.best is not None
+    assert 0.002 < (answer.best.T_scene_gripper @ contact)[0] < 0.02
+    assert 9.0 in [pose.energy for pose in answer.poses if pose.feasible]
 
 
 def test_limits_that_forbid_everything_leave_reasons(demos, pick):

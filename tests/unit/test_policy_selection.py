@@ -112,6 +112,26 @@ def test_best_feasible_pose_is_chosen_and_reasons_are_counted() -> None:
     assert select(predictor, beyond(-1.0)).chosen == 0
 
 
+@pytest.mark.parametrize(("energy", "beside"), [(2.0, False), (9.0, True)])
+def test_poses_of_much_higher_energy_come_after_poses_beside_the_best(
+    energy: float, beside: bool
+) -> None:
+    """Both are good by their confidence, and the best one is out of reach."""
+    answer = RankedPoses(
+        poses_at(0.0, 0.1), np.array([1.0, energy]), np.array([0.85, 0.6]), 0.0, HAND
+    )
+    selection = select(Rater([answer]), beyond(0.001), least=0.2)
+    assert selection.T_scene_gripper is not None
+    assert (contact_x(selection.T_scene_gripper) <= FARTHEST) == beside
+    assert contact_x(selection.T_scene_gripper) > 0.001
+
+
+def test_poses_of_much_higher_energy_are_tried_last() -> None:
+    answer = RankedPoses(poses_at(0.0, 0.1), np.array([1.0, 9.0]), np.array([0.85, 0.6]), 0.0, HAND)
+    assert select(Sampler([answer]), beyond(0.05), least=0.2).chosen is not None
+    assert select(Sampler([answer]), beyond(0.05), least=0.7).chosen is None
+
+
 def test_different_reasons_are_counted_apart_and_the_most_frequent_are_told() -> None:
     def feasible(pose: np.ndarray) -> Verdict:
         x = float(contact_x(pose))

@@ -104,7 +104,7 @@ what the search would answer instead. Distractors have many for an empty gripper
 gripper had none worth the time: it was right with whole scenes alone, and less exact with them."""
 PROBES = ((0.02, 6), (0.04, 8), (0.065, 12), (0.09, 12))
 """Radii, metres, and numbers of the points around the contact where a verifier looks."""
-STEPS = {False: 900, True: 800}
+STEPS = {False: 1500, True: 1400}
 """Optimiser steps of a model for an empty and for a full gripper."""
 
 WITHOUT_ORIENTATION = {False: 10, True: 5}
