@@ -78,14 +78,13 @@ def trainings(out: Path) -> None:
 
 def failures(out: Path) -> None:
     """What went wrong, by kind."""
-    table("task", "setup", "what went wrong", "episodes")
+    table("task", "results", "what went wrong", "episodes")
     for path in sorted(out.glob("runs/*/bench/*.jsonl")):
         if path.name != "commands.jsonl":
             conditions, records = read_episodes(path)
-            label = conditions.setup + (", meshes" if conditions.objects else "")
             kinds = Counter(r.outcome for r in records if r.begun and not r.success)
             for kind, count in kinds.most_common():
-                row(conditions.task, label, kind, count)
+                row(conditions.task, path.stem, kind, count)
 
 
 def seconds(out: Path) -> None:
@@ -95,7 +94,9 @@ def seconds(out: Path) -> None:
         run = RunFolder(path.parent)
         trained = [run.trained(step).seconds for step in STEPS]
         spent = [f"{seconds:.0f} s" for seconds in trained if seconds is not None]
-        task = next(task for task in TASKS if path.parent.name.startswith(task))
+        task = next((task for task in TASKS if path.parent.name.startswith(task)), None)
+        if task is None:
+            continue
         found = summary(path.parent, f"{task}-all")
         if found is not None and len(spent) == len(STEPS):
             took = [f"{step.seconds:.2f} s" for step in found.steps]

@@ -74,6 +74,7 @@ class LearnedQueryObjective:
     Attributes:
         negatives: The poses that compete with the target.
         variation: What training makes up.
+        verification: Weight of the verifier's loss, where the model has one.
     """
 
     negatives: Negatives
