@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from handful.apps.studio._folder import StudioFolder
 from handful.apps.studio._state import Selection
 from handful.apps.studio._train import _at_steps
 from handful.demos import gripper_named, load_demos, save_demos
-from handful.learning import LogEntry, RunFolder
+from handful.learning import LogEntry, RunFolder, StepReport, TrainingJob
 from samples import thin_sample
 from service_process import small_run
 
@@ -230,6 +231,74 @@ def test_a_training_that_is_begun_anew_leaves_the_model_before_alone(
     assert train._new_path(["pick"]) == runs / "first_2"
     train.panel.run.value = "first"
     assert train._new_path(["another step"]) == runs / "first"
+    assert said == []
+
+
+class Trainings:
+    """In the place of trainings in other processes: steps without anything to learn."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.resumed: list[bool] = []
+
+    def __call__(
+        self,
+        jobs: Sequence[TrainingJob],
+        *,
+        resume: bool,
+        report: Callable[[int, StepReport], None],
+        checkpoint_seconds: float,
+    ) -> None:
+        (job,) = jobs
+        steps = job.recipe.training.steps
+        self.steps.append(steps)
+        self.resumed.append(resume)
+        checkpoint = RunFolder(job.folder).checkpoint(job.recipe.step.name)
+        checkpoint.unlink(missing_ok=True)
+        try:
+            for step in range(steps):
+                time.sleep(0.005)
+                report(0, StepReport(step, steps, 1.0 / (1 + step), 0.0, 1.0, 2.0, (), 0))
+        except BaseException:
+            checkpoint.write_bytes(b"all that was learned")
+            raise
+
+
+def test_a_training_is_stopped_and_resumed_by_a_studio_that_was_started_later(
+    running: Studio, said: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    trainings, train = Trainings(), running.train
+    monkeypatch.setattr("handful.apps.studio._train.train_jobs", trainings)
+    panel, desk = train.panel, running.session.desk
+    run = RunFolder(running.session.folder.runs / "stopped")
+    panel.run.value, panel.step.value, panel.force.value = "stopped", "pick", True
+    panel.steps.value = 100_000
+
+    def until(true: Callable[[], object]) -> None:
+        end = time.monotonic() + 60.0
+        while not true():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    desk.do(lambda: train._begin(resume=False))
+    until(lambda: len(train._reports.get("pick", [])) > 3)
+    assert panel.stop.visible
+    desk.do(train._interrupt)
+    until(lambda: panel.resume.visible)
+    assert "Stopped" in panel.told.content
+    assert not panel.stop.visible
+    assert run.summary().options == {"seed": 0, "steps": 100_000}
+    # Another studio knows nothing of it but the folder.
+    train._jobs, train._reports, panel.steps.value = [], {}, 0
+    line = '{"step": 0, "steps": 40, "loss": 5.0, "weights": [], "skipped": 0, "seconds": 0.1}'
+    run.log("pick").write_text(line + "\n")
+    run.note(options={"steps": 40})
+    desk.do(lambda: train._begin(resume=True))
+    until(lambda: "Trained: pick" in panel.told.content)
+    assert trainings.steps == [100_000, 40]
+    assert trainings.resumed == [False, True]
+    assert train._reports["pick"][0].loss == 5.0
+    assert panel.loss.visible
     assert said == []
 
 
