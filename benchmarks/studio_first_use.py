@@ -130,6 +130,7 @@ def teach(page: Any, diary: Diary, file: Path, spot: np.ndarray, film: bool) -> 
         page.get_by_role("button", name="Add this step").click()
         page.get_by_text(f"demo_{name} added").wait_for()
     if film:
+        page.get_by_role("heading", name="Teach").scroll_into_view_if_needed()
         diary.film(page)
         diary.develop("teach")
 

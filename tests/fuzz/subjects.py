@@ -19,6 +19,7 @@ from fuzz.evaluations import EVALUATIONS
 from fuzz.mutations import spoil_bytes
 from fuzz.recorded import RECORDED
 from fuzz.requests import REQUESTS
+from fuzz.studio import STUDIO
 from fuzz.subject import Subject, raise_worst, unseal
 from handful.bench import EpisodeStore, curve_run, read_episodes, write_report
 from handful.clouds import PointCloud, read_cloud, write_cloud
@@ -247,4 +248,5 @@ SUBJECTS = {
     **EVALUATIONS,
     **RECORDED,
     **REQUESTS,
+    **STUDIO,
 }

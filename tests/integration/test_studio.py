@@ -42,6 +42,8 @@ from studio_page import (
 
 SIZE = (900, 420)
 TOKEN = "a-token-of-twenty-letters"
+TRAINING = 3.0 * PATIENCE
+"""Milliseconds that a training may take to begin, or to end: it takes ten seconds of a core."""
 LAYERS = (
     "type 1 as arrows", "type 2 by its strength", "type 3 by its strength",
     "energy around the best pose", "as it was recorded",
@@ -167,12 +169,13 @@ def test_a_new_user_goes_from_three_clouds_to_poses_in_a_fourth(chromium: object
         page.get_by_text("Train even if checks fail").click()
         page.get_by_role("button", name="Start training").click()
         page.get_by_role("button", name="Stop").click()
-        page.get_by_text(re.compile("Stopped. Resume|Trained: pick")).wait_for()
+        ended = page.get_by_text(re.compile("Stopped. Resume|Trained: pick"))
+        ended.wait_for(timeout=TRAINING)
         run = RunFolder(folder / "runs" / "first")
         if page.get_by_role("button", name="Resume").is_visible():
             assert run.checkpoint("pick").is_file()
             page.get_by_role("button", name="Resume").click()
-        page.get_by_text("Trained: pick").wait_for()
+        page.get_by_text("Trained: pick").wait_for(timeout=TRAINING)
         assert run.model("pick").is_dir()
         page.get_by_role("button", name="Teach", exact=True).click()
         upload(page, "Open a cloud", tmp_path / "mug_3.ply")

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ pytest.importorskip("viser", reason="the studio needs the extra `view`")
 
 from handful.apps.studio import Studio, StudioConfig
 from handful.apps.studio._document import Scene
-from handful.demos import save_demos
-from handful.learning import RunFolder
+from handful.apps.studio._folder import StudioFolder
+from handful.apps.studio._state import Selection
+from handful.apps.studio._train import _at_steps
+from handful.demos import gripper_named, load_demos, save_demos
+from handful.learning import LogEntry, RunFolder, StepReport, TrainingJob
 from samples import thin_sample
 from service_process import small_run
 
@@ -47,6 +51,7 @@ def said(running: Studio, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     yield told
     while running.session.state.undoable:
         at_desk(running, lambda: running._undo("Undo"))
+    at_desk(running, lambda: running.session.select(Selection()))
 
 
 def at_desk(running: Studio, work: Callable[[], object]) -> None:
@@ -63,7 +68,9 @@ def enter(running: Studio, room: str) -> None:
 def open_scene(running: Studio, number: int) -> str:
     """Open a cloud as an upload does; the name that it got."""
     cloud = thin_sample(4)[number].steps[0].scene
-    at_desk(running, lambda: running.teach._uploaded(f"mug_{number}.ply", cloud))
+    scene = Scene(f"mug_{number}", cloud)
+    opened = (f"mug_{number}", lambda document: document.with_scene(scene))
+    at_desk(running, lambda: running.teach._opened(opened))
     return running.session.selection.scene
 
 
@@ -96,6 +103,228 @@ def test_an_undo_in_another_room_shows_what_is_left_there(running: Studio, said:
     assert name not in asked.label
     taught = thin_sample(1)[0].steps[0].scene
     assert np.array_equal(shown(running.attempt), taught.points)
+    assert said == []
+
+
+def drag(running: Studio, x: float) -> np.ndarray:
+    """Drag the gripper along x as the page's gizmo does; the pose that it is dragged to."""
+    pose = running.teach.pose.copy()
+    pose[0, 3] += x
+    at_desk(running, lambda: running.teach._dragged(pose))
+    return pose
+
+
+def test_a_pose_in_a_new_scene_is_on_the_disk_and_undone_before_the_scene_is(
+    running: Studio, said: list[str]
+):
+    enter(running, "Teach")
+    name = open_scene(running, 3)
+    first = running.teach.pose.copy()
+    moved = drag(running, 0.02)
+    at_desk(running, lambda: running.teach.key("release", False, False))
+    further = drag(running, 0.03)
+    on_disk = StudioFolder(running.session.folder.demos_path).load(gripper_named("franka-hand"))
+    assert np.array_equal(on_disk.scene(name).pose, further)
+    for wanted in (moved, first):
+        at_desk(running, lambda: running._undo("Undo"))
+        assert running.session.selection.scene == name
+        assert np.array_equal(running.teach.pose, wanted)
+    at_desk(running, lambda: running._undo("Redo"))
+    assert np.array_equal(running.teach.pose, moved)
+    assert said == []
+
+
+def test_a_drag_that_goes_on_while_another_page_changes_the_scene_moves_nothing_there(
+    running: Studio, said: list[str]
+):
+    enter(running, "Teach")
+    teach, session = running.teach, running.session
+    name = open_scene(running, 3)
+    at_desk(running, lambda: teach.key("grab", False, False))
+    begun = drag(running, 0.02)
+    open_scene(running, 2)  # on another page
+    there = teach.pose.copy()
+    at_desk(running, lambda: teach._dragged(begun))
+    assert np.array_equal(teach.pose, there)
+    assert session.state.document.scene(session.selection.scene).pose is None
+    assert np.array_equal(session.state.document.scene(name).pose, begun)  # what was done is kept
+    at_desk(running, lambda: teach.key("release", False, False))
+    assert np.array_equal(drag(running, 0.02), teach.pose)
+    assert said == []
+
+
+def test_a_page_that_is_closed_while_it_drags_leaves_the_last_pose_and_no_held_mouse(
+    running: Studio, said: list[str]
+):
+    enter(running, "Teach")
+    name = open_scene(running, 3)
+    at_desk(running, lambda: running.teach.key("grab", False, False))
+    moved = drag(running, 0.02)
+    running._server._client_disconnect_cb[-1](None)
+    assert running.session.desk.wait()
+    assert np.array_equal(running.session.state.document.scene(name).pose, moved)
+    assert not running.teach._grabbed
+    assert said == []
+
+
+def test_a_key_that_is_held_down_is_one_change(running: Studio, said: list[str]):
+    enter(running, "Teach")
+    open_scene(running, 3)
+    first = running.teach.pose.copy()
+
+    def hold() -> None:
+        for _ in range(20):
+            running.teach.key("ArrowRight", False, False)
+
+    at_desk(running, hold)
+    assert np.linalg.norm(running.teach.pose[:3, 3] - first[:3, 3]) == pytest.approx(0.02)
+    at_desk(running, lambda: running._undo("Undo"))
+    assert np.array_equal(running.teach.pose, first)
+    assert said == []
+
+
+def look_at(running: Studio, selection: Selection) -> None:
+    """Choose something in the list."""
+    at_desk(running, lambda: (running.session.select(selection), running.session.changed()))
+
+
+def test_a_scene_says_what_it_belongs_to_and_what_comes_next(running: Studio, said: list[str]):
+    enter(running, "Teach")
+    panel, taught = running.teach.panel, thin_sample(1)[0]
+
+    def proposed() -> tuple[str, str, str]:
+        return panel.chosen_demo, panel.step.value, panel.action.value
+
+    open_scene(running, 3)
+    assert proposed() == ("", "pick", "pick")
+    look_at(running, Selection(demo=taught.name, step="pick"))
+    at_desk(running, running.teach._next_step)
+    following = running.session.selection
+    assert proposed() == (taught.name, "place_2", "place")
+    look_at(running, Selection(scene="mug_3"))
+    assert proposed() == ("", "pick", "pick")
+    look_at(running, following)
+    assert proposed() == (taught.name, "place_2", "place")
+    assert said == []
+
+
+def test_what_is_held_in_a_taught_step_can_be_mended(running: Studio, said: list[str]):
+    enter(running, "Teach")
+    chosen = Selection(demo=thin_sample(1)[0].name, step="place")
+    look_at(running, chosen)
+    assert running.teach.panel.held_folder.visible
+    other = thin_sample(2)[1].step("place").grasp
+    at_desk(running, lambda: running.teach._uploaded_held("held.ply", other))
+    on_disk = load_demos(running.session.folder.demos_path)[0].step("place").grasp
+    assert np.array_equal(on_disk.points, other.points)
+    assert np.abs(_held(running) - other.transformed(running.teach.pose).points).max() < 1e-6
+    assert said == []
+
+
+def test_a_training_that_is_begun_anew_leaves_the_model_before_alone(
+    running: Studio, said: list[str]
+):
+    train, runs = running.train, running.session.folder.runs
+    train.panel.run.value = "first"
+    assert train._new_path(["pick"]) == runs / "first_2"
+    assert train.panel.run.value == "first_2"
+    assert train._new_path(["pick"]) == runs / "first_2"
+    train.panel.run.value = "first"
+    assert train._new_path(["another step"]) == runs / "first"
+    assert said == []
+
+
+class Trainings:
+    """In the place of trainings in other processes: steps without anything to learn."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.resumed: list[bool] = []
+
+    def __call__(
+        self,
+        jobs: Sequence[TrainingJob],
+        *,
+        resume: bool,
+        report: Callable[[int, StepReport], None],
+        checkpoint_seconds: float,
+    ) -> None:
+        (job,) = jobs
+        steps = job.recipe.training.steps
+        self.steps.append(steps)
+        self.resumed.append(resume)
+        checkpoint = RunFolder(job.folder).checkpoint(job.recipe.step.name)
+        checkpoint.unlink(missing_ok=True)
+        try:
+            for step in range(steps):
+                time.sleep(0.005)
+                report(0, StepReport(step, steps, 1.0 / (1 + step), 0.0, 1.0, 2.0, (), 0))
+        except BaseException:
+            checkpoint.write_bytes(b"all that was learned")
+            raise
+
+
+def test_a_training_is_stopped_and_resumed_by_a_studio_that_was_started_later(
+    running: Studio, said: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    trainings, train = Trainings(), running.train
+    monkeypatch.setattr("handful.apps.studio._train.train_jobs", trainings)
+    panel, desk = train.panel, running.session.desk
+    run = RunFolder(running.session.folder.runs / "stopped")
+    panel.run.value, panel.step.value, panel.force.value = "stopped", "pick", True
+    panel.steps.value = 100_000
+
+    def until(true: Callable[[], object]) -> None:
+        end = time.monotonic() + 60.0
+        while not true():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    desk.do(lambda: train._begin(resume=False))
+    until(lambda: len(train._reports.get("pick", [])) > 3)
+    assert panel.stop.visible
+    desk.do(train._interrupt)
+    until(lambda: panel.resume.visible)
+    assert "Stopped" in panel.told.content
+    assert not panel.stop.visible
+    assert run.summary().options == {"seed": 0, "steps": 100_000}
+    # Another studio knows nothing of it but the folder.
+    train._jobs, train._reports, panel.steps.value = [], {}, 0
+    line = '{"step": 0, "steps": 40, "loss": 5.0, "weights": [], "skipped": 0, "seconds": 0.1}'
+    run.log("pick").write_text(line + "\n")
+    run.note(options={"steps": 40})
+    desk.do(lambda: train._begin(resume=True))
+    until(lambda: "Trained: pick" in panel.told.content)
+    assert trainings.steps == [100_000, 40]
+    assert trainings.resumed == [False, True]
+    assert train._reports["pick"][0].loss == 5.0
+    assert panel.loss.visible
+    assert said == []
+
+
+def test_curves_begin_where_one_began_to_watch():
+    reports = [LogEntry(step=one, loss=float(one)) for one in (3, 4, 6)] + [LogEntry(step=7)]
+    found = _at_steps(reports, "loss")
+    assert np.array_equal(found, [np.nan] * 3 + [3, 4, np.nan, 6, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize("room", ["Look", "Try"])
+def test_a_scene_is_shown_where_its_model_cannot_be_asked(
+    running: Studio, said: list[str], room: str
+):
+    """A place needs what is held, which nobody said of a scene that is new."""
+    enter(running, "Teach")
+    open_scene(running, 3)
+    enter(running, room)
+    one = next(one for one in running.rooms if one.name == room)
+    one.panel.model.value = "first · place"
+    at_desk(running, one._fresh if room == "Look" else one._find)
+    contents = one.stage.contents()
+    assert np.array_equal(contents.clouds[0].points, thin_sample(4)[3].steps[0].scene.points)
+    assert len(contents.clouds) == 1
+    assert contents.meshes == ()
+    assert "needs what is held" in said.pop()
+    one.panel.model.value = "first · pick"
     assert said == []
 
 

@@ -16,7 +16,14 @@ from handful.apps.studio._posing import first_pose, nudged
 from handful.apps.studio._state import Selection, State
 from handful.apps.studio._words import plain
 from handful.clouds import CloudReader, write_cloud
-from handful.demos import Action, LiveDemoFolder, gripper_named, load_demos, save_demos
+from handful.demos import (
+    Action,
+    LiveDemoFolder,
+    TaskStep,
+    gripper_named,
+    load_demos,
+    save_demos,
+)
 from handful.errors import BusyError, DemoError, FileFormatError, HandfulError
 from handful.recordings import write_rgbd_example
 from samples import pose_at, small_cloud, small_demos
@@ -36,7 +43,11 @@ def described(what: Document) -> list:
     """All of a document that can be compared."""
     return [
         what.gripper.name,
-        [(one.name, one.cloud.points.tobytes(), one.grasp is None) for one in what.scenes],
+        [
+            (one.name, one.cloud.points.tobytes(), one.grasp is None, one.follows, one.place)
+            for one in what.scenes
+        ],
+        [None if one.pose is None else one.pose.tobytes() for one in what.scenes],
         [
             (demo.name, step.name, step.action, step.scene.points.tobytes(), step.targets.tobytes())
             for demo in what.demonstrations
@@ -59,6 +70,52 @@ def test_a_taught_scene_becomes_a_demonstration_and_comes_back():
     back = taught.without_step("demo_cup", "take")
     assert back.demos is None
     assert len(back.scenes) == 2
+    assert np.array_equal(back.scenes[-1].pose, pose)
+
+
+def test_a_step_that_was_taken_back_is_taught_again_at_its_place():
+    one = document(3).taught("cup", "take", PICK, pose_at(0, 0, 0.2))
+    one = one.taught("cup_2", "put", Action.PLACE, pose_at(0, 0, 0.2), "demo_cup")
+    back = one.without_step("demo_cup", "take")
+    scene = back.scenes[-1]
+    assert scene.follows == "demo_cup"
+    again = back.taught(scene.name, "take", PICK, scene.pose, "demo_cup")
+    assert again.demos.task.names == one.demos.task.names == ("take", "put")
+    # A scene that goes on from a demonstration comes after all of its steps.
+    more = again.with_scene(Scene("next", small_cloud(7), follows="demo_cup"))
+    more = more.taught("next", "take again", PICK, pose_at(0, 0, 0.2), "demo_cup")
+    assert more.demos.task.names == ("take", "put", "take again")
+
+
+def test_what_a_scene_shows_is_proposed_from_what_others_show():
+    empty, pose = document(5), pose_at(0, 0, 0.2)
+    assert empty.proposed_step("cup", "") == TaskStep("pick", PICK)
+    one = empty.taught("cup", "take", PICK, pose)
+    assert one.proposed_step("cup_2", "") == TaskStep("take", PICK)
+    assert one.proposed_step("cup_2", "demo_cup") == TaskStep("place", Action.PLACE)
+    whole = one.taught("cup_2", "put", Action.PLACE, pose, "demo_cup")
+    two = whole.taught("cup_3", "take", PICK, pose)
+    assert two.proposed_step("cup_4", "demo_cup_3") == TaskStep("put", Action.PLACE)
+    assert two.proposed_step("cup_4", "demo_cup") == TaskStep("pick", PICK)
+    # Where something is in the gripper, it goes on from there.
+    more = two.with_scene(
+        Scene("next", small_cloud(7), small_cloud(8), follows="demo_cup", place=1)
+    )
+    assert more.proposed_step("next", "demo_cup") == TaskStep("place", Action.PLACE)
+    between = more.taught("next", "place", Action.PLACE, pose, "demo_cup")
+    assert [one.name for one in between.demonstrations[0].steps] == ["take", "place", "put"]
+
+
+def test_another_gripper_stands_and_holds_alike_in_scenes_that_are_not_taught():
+    held, pose, other = small_cloud(3), pose_at(0.1, 0, 0.2), gripper_named("franka-hand")
+    before = document().with_draft("cup", pose).with_held("cup", held)
+    after = before.with_gripper(other).scene("cup")
+    contact = pose @ HAND.T_gripper_contact
+    assert np.allclose(after.pose @ other.T_gripper_contact, contact)
+    there = after.grasp.transformed(after.pose).points
+    every = held.transformed(pose).points
+    assert all(np.abs(every - one).max(axis=1).min() < 1e-6 for one in there)
+    assert before.with_gripper(other).scene("cup_2").pose is None
 
 
 def test_a_second_task_in_one_set_is_refused():
@@ -104,6 +161,25 @@ def test_undo_and_redo_go_through_every_state_and_each_is_saved():
     state.undo()
     state.change("another", states[0])
     assert state.redoable == ""
+
+
+def test_undo_and_redo_look_at_what_they_change():
+    state = State(document(), lambda _: None)
+    pose = pose_at(0.0, 0.0, 0.2)
+    state.change("added", state.document.taught("cup", "take", PICK, pose))
+    assert state.selection == Selection(scene="cup_2")
+    moved = pose_at(0.1, 0.0, 0.2)
+    state.change("moved", state.document.with_draft("cup_2", moved))
+    state.selection = Selection(demo="demo_cup", step="take")
+    assert state.undo() == "moved"
+    assert state.selection == Selection(scene="cup_2")
+    assert state.document.scene("cup_2").pose is None
+    assert state.undo() == "added"
+    assert state.selection == Selection(scene="cup")
+    state.redo()
+    state.redo()
+    assert state.selection == Selection(scene="cup_2")
+    assert np.array_equal(state.document.scene("cup_2").pose, moved)
 
 
 def test_the_parts_of_one_drag_are_undone_together():
@@ -152,6 +228,9 @@ def test_everything_is_on_the_disk_after_every_change(tmp_path: Path):
     steps = [
         lambda now: now.with_scene(Scene("cup", small_cloud(1))),
         lambda now: now.with_scene(Scene("cup", small_cloud(2), small_cloud(3))),
+        lambda now: now.with_draft("cup", pose_at(0.01, 0.3, 0.2)),
+        lambda now: now.with_draft("cup_2", pose_at(0.3, 0.1, 0.2)),
+        lambda now: now.with_held("cup_2", small_cloud(4)),
         lambda now: now.taught("cup", "take", PICK, pose_at(0, 0, 0.2)),
         lambda now: now.taught("cup_2", "put", Action.PLACE, pose_at(0, 0, 0.2), "demo_cup"),
         lambda now: now.with_pose("demo_cup", "put", 0, pose_at(0.1, 0.02, 0.2)),
@@ -163,6 +242,8 @@ def test_everything_is_on_the_disk_after_every_change(tmp_path: Path):
         state.change("next", step(state.document))
         there = StudioFolder(tmp_path / "studio").load(HAND)
         assert described(there) == described(state.document)
+    left = {file.name.split(".")[0] for file in (tmp_path / "studio" / "scenes").iterdir()}
+    assert left == {one.name for one in state.document.scenes}
     while state.undo():
         there = StudioFolder(tmp_path / "studio").load(HAND)
         assert described(there) == described(state.document)
@@ -198,6 +279,41 @@ def test_a_scene_that_cannot_be_read_is_left_out_and_told(tmp_path: Path):
     assert [one.name for one in folder.load(HAND).scenes] == ["good"]
     assert len(folder.problems) == 1
     assert "bad.ply" in folder.problems[0]
+
+
+@pytest.mark.parametrize(
+    "said", ['{"T_scene_gripper": 3}', '{"T_scene_gripper": [[1]]}', '{"other": 1}', "no JSON"]
+)
+def test_a_scene_whose_pose_cannot_be_read_is_opened_without_it(tmp_path: Path, said: str):
+    scenes = tmp_path / "studio" / "scenes"
+    scenes.mkdir(parents=True)
+    write_cloud(small_cloud(), scenes / "cup.ply")
+    (scenes / "cup.json").write_text(said)
+    folder = StudioFolder(tmp_path / "studio")
+    (scene,) = folder.load(HAND).scenes
+    assert scene.pose is None
+    (problem,) = folder.problems
+    assert "cup.json" in problem
+
+
+@pytest.mark.parametrize("file", ["my cup.ply", "cup.pcd", "cup.npz"])
+def test_a_cloud_that_was_copied_there_is_one_scene_until_it_is_taught(tmp_path: Path, file: str):
+    scenes = tmp_path / "studio" / "scenes"
+    scenes.mkdir(parents=True)
+    write_cloud(small_cloud(), scenes / file)
+
+    def names() -> list[str]:
+        return [one.name for one in StudioFolder(tmp_path / "studio").load(HAND).scenes]
+
+    folder = StudioFolder(tmp_path / "studio")
+    state = State(folder.load(HAND), folder.save)
+    (name,) = names()
+    state.change("moved", state.document.with_draft(name, pose_at(0, 0, 0.2)))
+    assert names() == [name]
+    state.change("added", state.document.taught(name, "take", PICK, pose_at(0, 0, 0.2)))
+    assert names() == []
+    state.undo()
+    assert names() == [name]
 
 
 def test_clouds_that_are_there_are_not_written_again(tmp_path: Path):

@@ -16,6 +16,7 @@ class Pages:
         self.states: dict[str, dict] = {}
         self.whole: list[bytes] = []
         self.said: list[str] = []
+        self.sent: list[object] = []
         self.gui = SimpleNamespace(_current_file_upload_states=self.states)
         self._websock_server = SimpleNamespace(
             _incoming_handlers={
@@ -30,7 +31,12 @@ class Pages:
         self.leave = lambda number: work(SimpleNamespace(client_id=number))
 
     def get_clients(self) -> dict:
-        return {1: SimpleNamespace(add_notification=lambda _, words, **__: self.said.append(words))}
+        socket = SimpleNamespace(queue_message=self.sent.append)
+        page = SimpleNamespace(
+            add_notification=lambda _, words, **__: self.said.append(words),
+            gui=SimpleNamespace(_websock_interface=socket),
+        )
+        return {1: page}
 
     def _start(self, client_id: int, message) -> None:
         self.states[message.transfer_uuid] = {
@@ -49,12 +55,16 @@ class Pages:
             del self.states[message.transfer_uuid]
 
     def start(self, name: str, size: int, parts: int) -> None:
-        message = SimpleNamespace(transfer_uuid=name, size_bytes=size, part_count=parts)
+        message = SimpleNamespace(
+            transfer_uuid=name, size_bytes=size, part_count=parts, source_component_uuid="button"
+        )
         for handler in self._websock_server._incoming_handlers[messages.FileTransferStart]:
             handler(1, message)
 
     def part(self, name: str, number: int, content: bytes) -> None:
-        message = SimpleNamespace(transfer_uuid=name, part=number, content=content)
+        message = SimpleNamespace(
+            transfer_uuid=name, part=number, content=content, source_component_uuid="button"
+        )
         for handler in self._websock_server._incoming_handlers[messages.FileTransferPart]:
             handler(1, message)
 
@@ -69,14 +79,24 @@ def test_a_file_that_is_what_was_announced_comes_through_in_any_order():
     assert not pages.said
 
 
-@pytest.mark.parametrize(("size", "parts"), [(101, 1), (0, 1), (-5, 1), (10, 0), (10, 10**9)])
-def test_a_file_that_is_too_large_is_not_begun(size: int, parts: int):
+@pytest.mark.parametrize(
+    ("size", "parts", "told"),
+    [
+        (101, 1, "at most"),
+        (0, 1, "is empty"),
+        (-5, 1, "at most"),
+        (10, 0, "at most"),
+        (10, 10**9, "at most"),
+    ],
+)
+def test_a_file_that_is_too_large_is_not_begun(size: int, parts: int, told: str):
     pages = Pages()
     pages.start("a", size, parts)
     pages.part("a", 0, b"x")
     assert not pages.states
     assert not pages.whole
-    assert "at most" in pages.said[0]
+    assert told in pages.said[0]
+    assert_page_goes_on(pages, size)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +112,15 @@ def test_parts_that_were_not_announced_end_an_upload(parts: list[tuple[int, byte
     assert not pages.states
     assert not pages.whole
     assert "not what was announced" in pages.said[0]
+    assert_page_goes_on(pages, 10)
+
+
+def assert_page_goes_on(pages: Pages, size: int) -> None:
+    """Its button is free, and nothing says that the file is on its way."""
+    acks = [one for one in pages.sent if isinstance(one, messages.FileTransferPartAck)]
+    assert all(one.transferred_bytes == one.total_bytes for one in acks)
+    assert bool(acks) == (size > 0)  # of an empty file the page waits for nothing
+    assert pages.sent[-1] == messages.RemoveNotificationMessage("upload-a")
 
 
 def test_a_page_that_goes_leaves_room_for_others():
@@ -100,6 +129,7 @@ def test_a_page_that_goes_leaves_room_for_others():
         pages.start(str(number), 10, 2)
     pages.start("one more", 10, 2)
     assert len(pages.states) == ours.MOST_UPLOADS
+    assert "wait for them" in pages.said[0]
     pages.leave(1)
     assert not pages.states
 

@@ -60,6 +60,11 @@ class Desk:
         if work is not None:
             work()
 
+    def awaits(self, key: str) -> bool:
+        """Whether something was asked for later and is not done yet."""
+        with self._changed:
+            return key in self._later or any(key == other for other, _ in self._waiting)
+
     def drop(self, key: str) -> None:
         """Do not do what was asked for later."""
         self._taken(key)

@@ -16,6 +16,7 @@ from handful.demos import (
     DemoSet,
     Gripper,
     Step,
+    TaskStep,
     merged_demos,
     regripped_demos,
 )
@@ -32,13 +33,17 @@ class Scene:
         name: Unique among the scenes.
         cloud: The cloud, scene frame.
         grasp: What the gripper holds there, gripper frame, or None.
-        follows: Name of the demonstration whose next step this is; empty for a new one.
+        pose: T_scene_gripper where a person has put the gripper so far; None if nobody did.
+        follows: Name of the demonstration that it becomes a step of; empty for a new one.
+        place: Steps of that demonstration that come before it; None for all of them.
     """
 
     name: str
     cloud: PointCloud
     grasp: PointCloud | None = None
+    pose: Pose | None = None
     follows: str = ""
+    place: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,17 +92,46 @@ class Document:
 
     def with_held(self, name: str, grasp: PointCloud | None) -> Document:
         """A scene with something else in the gripper."""
-        self.scene(name)
-        scenes = tuple(
-            replace(one, grasp=grasp) if one.name == name else one for one in self.scenes
-        )
+        return self._with_changed(replace(self.scene(name), grasp=grasp))
+
+    def with_draft(self, name: str, pose: Pose) -> Document:
+        """A scene with the gripper somewhere else."""
+        return self._with_changed(replace(self.scene(name), pose=pose.copy()))
+
+    def _with_changed(self, scene: Scene) -> Document:
+        """Another scene in the place of that of its name."""
+        scenes = tuple(scene if one.name == scene.name else one for one in self.scenes)
         return replace(self, scenes=scenes)
+
+    def proposed_step(self, scene: str, demo: str) -> TaskStep:
+        """What a scene shows, as far as one can tell.
+
+        Args:
+            scene: Its name.
+            demo: The demonstration that it belongs to; a new one if empty.
+        """
+        seen, demos = self.scene(scene), self.demos
+        task = () if demos is None else demos.task.steps
+        done = [one.task_step for one in self._demonstration(demo).steps] if demo else []
+        holding = seen.grasp is not None
+        if done and seen.follows != demo:
+            holding = not done[-1].action.holding
+        names = {one.name for one in done}
+        for one in task:
+            if one.name not in names and one.action.holding == holding:
+                return one
+        action = next(one for one in Action if one.holding == holding)
+        return TaskStep(free_name(action.value, names), action)
 
     # --- steps -----------------------------------------------------------------------------
 
     def step(self, demo: str, step: str) -> Step:
         """A step of a demonstration."""
         return self._demonstration(demo).step(step)
+
+    def place_of(self, demo: str, step: str) -> int:
+        """How many steps of a demonstration come before one."""
+        return [one.name for one in self._demonstration(demo).steps].index(step)
 
     def taught(self, scene: str, step: str, action: Action, pose: Pose, demo: str = "") -> Document:
         """A scene becomes a step of a demonstration and leaves the scenes.
@@ -114,7 +148,11 @@ class Document:
         new = Step(step, action, seen.cloud, pose[None], held)
         if demo:
             old = self._demonstration(demo)
-            whole = self._replaced(demo, replace(old, steps=(*old.steps, new)))
+            place = len(old.steps)
+            if seen.follows == demo and seen.place is not None:
+                place = seen.place
+            steps = (*old.steps[:place], new, *old.steps[place:])
+            whole = self._replaced(demo, replace(old, steps=steps))
         else:
             name = free_name(f"demo_{scene}", {one.name for one in self.demonstrations})
             whole = (*self.demonstrations, Demonstration(name, (new,)))
@@ -143,30 +181,35 @@ class Document:
         return self._with_step(demo, step, lambda old: old.changed(grasp=grasp))
 
     def without_step(self, demo: str, step: str) -> Document:
-        """A step is no longer taught; its scene is one of the scenes again."""
+        """A step is no longer taught; its scene is one of the scenes again, the last one."""
         old = self._demonstration(demo)
         gone = old.step(step)
+        place = self.place_of(demo, step)
         left = tuple(one for one in old.steps if one.name != step)
         whole = (
             self._replaced(demo, replace(old, steps=left))
             if left
             else tuple(one for one in self.demonstrations if one.name != demo)
         )
-        scene = Scene(demo, gone.scene, gone.grasp, demo if left else "")
+        pose = gone.targets[0].copy()
+        follows = (demo, place) if left else ("", None)
+        scene = Scene(demo, gone.scene, gone.grasp, pose, *follows)
         return replace(self, demonstrations=whole).with_scene(scene)
 
     # --- the whole set ---------------------------------------------------------------------
 
     def with_gripper(self, gripper: Gripper) -> Document:
         """The same with another gripper, which holds everything alike."""
+        scenes = tuple(_regripped(one, self.gripper, gripper) for one in self.scenes)
+        document = replace(self, scenes=scenes, gripper=gripper)
         if not self.demonstrations:
-            return replace(self, gripper=gripper)
-        return self._of(regripped_demos(self._set(), gripper))
+            return document
+        return document._of(regripped_demos(self._set(), gripper))
 
     def with_demos(self, demos: DemoSet) -> Document:
         """The demonstrations of another set besides; its gripper where there were none before."""
         if not self.demonstrations:
-            return self._of(demos)
+            return self.with_gripper(demos.gripper)._of(demos)
         return self._of(merged_demos([self._set(), demos], number=True))
 
     def _set(self) -> DemoSet:
@@ -209,6 +252,22 @@ class Document:
         if document.demonstrations:
             DemoSet(document.demonstrations, document.gripper, document.description)
         return document
+
+
+def _regripped(scene: Scene, old: Gripper, new: Gripper) -> Scene:
+    """A scene in which another gripper stands and holds alike."""
+    if scene.pose is None and scene.grasp is None:
+        return scene
+    action = next(one for one in Action if one.holding)
+    pose = scene.pose
+    if pose is None:
+        pose = np.eye(4)
+        pose[:3, 3] = scene.cloud.points[0]
+    step = Step(action.value, action, scene.cloud, pose[None], scene.grasp)
+    demos = DemoSet((Demonstration("scene", (step,)),), old)
+    held = regripped_demos(demos, new)[0].steps[0]
+    moved = None if scene.pose is None else held.targets[0].copy()
+    return replace(scene, grasp=held.grasp, pose=moved)
 
 
 def free_name(name: str, taken: set[str]) -> str:

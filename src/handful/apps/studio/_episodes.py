@@ -122,6 +122,7 @@ class EpisodePanel:
             watcher.film.hold(START)
             watcher.film.on_take = self._check
             record = run_episode(episode, maker, watcher=watcher)
+        self._check()  # it may have ended without a further frame
         outcome = "Success" if record.success else record.outcome
         return f"{outcome}: {record.reason}" if record.reason else outcome
 

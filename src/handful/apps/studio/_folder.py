@@ -1,7 +1,8 @@
 """The studio's folder on disk.
 
 FOLDER/demos/     the demonstration set, which `handful train` reads
-FOLDER/scenes/    clouds that were opened and in which nothing is taught yet
+FOLDER/scenes/    clouds that were opened and in which nothing is taught yet; beside each, where the
+                  gripper was put in it so far
 FOLDER/runs/      trainings, by name
 FOLDER/pictures/  what was saved as a picture or a page
 
@@ -17,12 +18,13 @@ from pathlib import Path
 
 from handful._files import make_folder, make_subfolder, remove_file
 from handful._locks import alone
-from handful.apps.studio._document import Document, Scene
-from handful.clouds import PointCloud, read_cloud, write_cloud
+from handful.apps.studio._archive import MANIFEST
+from handful.apps.studio._document import Document, Scene, free_name
+from handful.apps.studio._notes import NOTES, noted, write_notes
+from handful.clouds import read_cloud, write_cloud
 from handful.demos import Gripper, LiveDemoFolder
 from handful.errors import HandfulError
 
-MANIFEST = "demos.json"
 CLOUD_SUFFIXES = (".ply", ".pcd", ".npz")
 HELD = ".held.ply"
 """What is held in a scene stands beside it under this ending."""
@@ -46,7 +48,8 @@ class StudioFolder:
         self.pictures = self.path / "pictures"
         self.scenes = self.path / "scenes"
         self._demos = LiveDemoFolder(self.demos_path)
-        self._written: dict[str, tuple[PointCloud, PointCloud | None]] = {}
+        self._written: dict[str, tuple[Scene, Path]] = {}
+        """Scenes as they are on the disk, and the files of their clouds, by their names."""
         self.problems: list[str] = []
 
     @contextmanager
@@ -76,16 +79,25 @@ class StudioFolder:
             document = document.with_demos(demos)
         for file in self._scene_files()[:MAX_SCENES]:
             try:
-                held = file.with_name(file.stem + HELD)
-                grasp = read_cloud(held) if held.is_file() else None
-                scene = Scene(file.stem, read_cloud(file), grasp)
+                scene = self._read(file)
             except HandfulError as error:
                 self.problems.append(str(error))
                 continue
             document = document.with_scene(scene)
-            if file.suffix.lower() == ".ply":
-                self._written[scene.name] = (scene.cloud, scene.grasp)
+            named = document.scenes[-1]  # files may have names that scenes cannot have
+            self._written[named.name] = (named, file)
         return document
+
+    def _read(self, file: Path) -> Scene:
+        """The scene of a file, with what stands beside it."""
+        held = file.with_name(file.stem + HELD)
+        grasp = read_cloud(held) if held.is_file() else None
+        scene = Scene(file.stem, read_cloud(file), grasp)
+        try:
+            return noted(scene, file.with_name(file.stem + NOTES))
+        except HandfulError as error:  # the cloud is good
+            self.problems.append(str(error))
+            return scene
 
     def save(self, document: Document) -> None:
         """Bring the disk up to date; on return, everything is there.
@@ -95,31 +107,49 @@ class StudioFolder:
         Raises:
             FileFormatError: It cannot be written.
         """
-        wanted = {scene.name: (scene.cloud, scene.grasp) for scene in document.scenes}
-        for name, (cloud, grasp) in wanted.items():
-            old = self._written.get(name)
-            if old is not None and old[0] is cloud and old[1] is grasp:
-                continue
-            make_subfolder(self.scenes)
-            if grasp is not None:
-                write_cloud(grasp, self.scenes / f"{name}{HELD}")
-            else:
-                remove_file(self.scenes / f"{name}{HELD}")
-            if old is None or old[0] is not cloud:
-                write_cloud(cloud, self.scenes / f"{name}.ply")
-            self._written[name] = (cloud, grasp)
+        wanted = {scene.name for scene in document.scenes}
+        for scene in document.scenes:
+            self._save_scene(scene)
         self._demos.write(document.demos)
-        for name in set(self._written) - set(wanted):
-            for file in (f"{name}.ply", f"{name}{HELD}"):
-                with contextlib.suppress(OSError):
-                    (self.scenes / file).unlink(missing_ok=True)
-            del self._written[name]
+        for name in set(self._written) - wanted:
+            _, file = self._written.pop(name)
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
+            self._forget(file.stem)
+
+    def _save_scene(self, scene: Scene) -> None:
+        """Write what of a scene is another than on the disk."""
+        old, file = self._written.get(scene.name, (None, self.scenes / f"{scene.name}.ply"))
+        if old is scene:
+            return
+        make_subfolder(self.scenes)
+        if old is None or old.grasp is not scene.grasp:
+            held = file.with_name(file.stem + HELD)
+            if scene.grasp is None:
+                remove_file(held)
+            else:
+                write_cloud(scene.grasp, held)
+        if old is None or old.cloud is not scene.cloud:
+            write_cloud(scene.cloud, file)
+        write_notes(scene, file.with_name(file.stem + NOTES))
+        self._written[scene.name] = (scene, file)
+
+    def _forget(self, stem: str) -> None:
+        """Remove what stands beside a cloud that is gone."""
+        for ending in (HELD, NOTES):
+            with contextlib.suppress(OSError):
+                (self.scenes / f"{stem}{ending}").unlink(missing_ok=True)
 
     def run_names(self) -> list[str]:
         """Names of the trainings that were begun, in order."""
         if not self.runs.is_dir():
             return []
         return sorted(one.name for one in self.runs.iterdir() if (one / "run.json").is_file())
+
+    def free_run(self, name: str) -> str:
+        """The name, or the next one under which nothing was trained."""
+        taken = {one.name for one in self.runs.iterdir()} if self.runs.is_dir() else set()
+        return free_name(name, taken)
 
     def _scene_files(self) -> list[Path]:
         if not self.scenes.is_dir():

@@ -81,6 +81,7 @@ class LookRoom:
         self.panel = LookPanel(session)
         self._hands = [Hand(self.stage, f"hand{number}") for number in range(BEST)]
         self._scene: PointCloud | None = None
+        self._aimed: PointCloud | None = None
         self._palette: FieldPalette | None = None
         self._object: np.ndarray | None = None
         self._spot: np.ndarray | None = None
@@ -105,13 +106,20 @@ class LookRoom:
         labels = self._models.labels()
         fitting = self._models.fitting(self.panel.model.value, self._session.selection.step)
         set_options(self.panel.model, labels or (NONE,), fitting)
-        if not labels:
-            self.panel.told.content = "There is no trained model yet: go to the room Train."
-        elif self._session.state.selections():
+        if self._session.clouds()[0] is None:
+            self.stage.clear()
+            self._scene = self._seen = None
+            self.panel.told.content = "Nothing is open: open a cloud in the room Teach."
+            return
+        if labels:
             self._fresh()
+        else:
+            self._show_scene()
+            self.panel.told.content = "There is no trained model yet: go to the room Train."
 
     def close(self) -> None:
         """Look no more."""
+        self._aimed = None  # other rooms let the pages look elsewhere
         self._session.desk.drop("moved")
 
     def key(self, name: str, shift: bool, alt: bool) -> None:
@@ -130,12 +138,20 @@ class LookRoom:
 
     def _fresh(self) -> None:
         """Look at another scene, or with another model."""
-        self._scene, _ = self.panel.scene.clouds()
-        self.stage.clear()
-        self._object, self._motion, self._first = None, np.eye(4), None
-        self._palette = self._seen = self._spot = None
-        self._session.look_over(self._scene.points)
+        self._show_scene()
         self._look()
+
+    def _show_scene(self) -> None:
+        """The scene as it was recorded: nobody has looked at it yet."""
+        scene, _ = self.panel.scene.clouds()
+        self.stage.clear()
+        self._scene, self._object, self._motion, self._first = scene, None, np.eye(4), None
+        self._palette = self._seen = self._spot = None
+        self.panel.told.content = self.panel.moved.content = ""
+        self.stage.cloud("scene", self._session.prepared(scene).shown())
+        if self._aimed is not scene:  # else people have turned the view to it
+            self._aimed = scene
+            self._session.look_over(scene.points)
 
     def _now(self) -> PointCloud:
         """The scene with the object where it was moved to."""

@@ -42,7 +42,7 @@ class SceneChoice:
             every = self._session.state.selections()
             found = [one for one in every if one.label == self.label]
             if found:
-                self._session.selection = found[0]
+                self._session.select(found[0])
                 work()
 
         self._session.edited(self._field, choose)
@@ -65,7 +65,7 @@ class SceneChoice:
         chosen = self._session.selection
         other = Selection(demo=chosen.demo, step=step)
         if chosen.is_step and other in self._session.state.selections():
-            self._session.selection = other
+            self._session.select(other)
             self.refresh()
 
     def clouds(self) -> tuple[PointCloud, PointCloud | None]:

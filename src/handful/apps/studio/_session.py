@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 import viser
 from jaxtyping import Float
 
+from handful.apps.studio._archive import ArchiveReader
 from handful.apps.studio._click import SceneClick
 from handful.apps.studio._config import StudioConfig
 from handful.apps.studio._desk import Desk
@@ -108,7 +110,6 @@ class Session:
         server: Draws the pages.
 
     Attributes:
-        selection: What is looked at, in whatever room.
         on_change: Called when what is taught, or what is selected, is another.
     """
 
@@ -122,7 +123,7 @@ class Session:
         self.config, self.folder, self.server = config, folder, server
         self.state = State(document, folder.save)
         self.reader = CloudReader(config.max_points)
-        self.selection = self.state.nearest(Selection())
+        self.archives = ArchiveReader(config.max_points)
         self.desk = Desk(lambda sentence, _: self.tell(sentence, bad=True))
         self.click = SceneClick(server.scene, self.desk)
         self._said: viser.GuiMarkdownHandle | None = None
@@ -138,6 +139,8 @@ class Session:
 
     def tell(self, sentence: str, bad: bool = False) -> None:
         """Say something, on all pages."""
+        if re.match(r"[a-z]+ ", sentence):  # and no name of a file
+            sentence = sentence[0].upper() + sentence[1:]
         if self._said is not None:
             self._said.content = f"**{plain(sentence)}**" if bad else plain(sentence)
         if bad:
@@ -145,6 +148,15 @@ class Session:
                 client.add_notification("Not done", sentence, color="red", auto_close=8000)
 
     # --- state -----------------------------------------------------------------------------
+
+    @property
+    def selection(self) -> Selection:
+        """What is looked at, in whatever room."""
+        return self.state.selection
+
+    def select(self, selection: Selection) -> None:
+        """Look at something else."""
+        self.state.selection = self.state.nearest(selection)
 
     def change(
         self,
@@ -161,14 +173,12 @@ class Session:
             selection: What to look at from now on; what is looked at now if not given.
             part_of: As for `State.change`.
         """
-        self.state.change(what, document, part_of)
-        self.selection = self.state.nearest(selection or self.selection)
+        self.state.change(what, document, part_of, selection)
         self.changed()
         self.tell(f"Saved: {what}.")
 
     def changed(self) -> None:
         """Let the room that is open show what changed."""
-        self.selection = self.state.nearest(self.selection)
         self.on_change()
 
     def clouds(self) -> tuple[PointCloud | None, PointCloud | None]:
@@ -198,14 +208,25 @@ class Session:
         """Do something at the desk when a button is clicked; told the page that did it."""
         button.on_click(lambda event: self.desk.do(partial(work, event.client)))
 
-    def uploaded(self, button: Any, work: Callable[[str, PointCloud], None]) -> None:
-        """Do something at the desk with the name and the cloud of a file that a page uploads."""
+    def uploaded(
+        self,
+        button: Any,
+        read: Callable[[bytes, str], Read],
+        work: Callable[[str, Read], None],
+    ) -> None:
+        """Do something at the desk with a file that a page uploads.
+
+        Args:
+            button: For files.
+            read: Given content and name of a file; called in a thread of its own.
+            work: Given the file's name and what was read.
+        """
 
         async def on_upload(event: Any) -> None:  # the next file has not come before it ends
             file = taken_upload(event.target)
             name = Path(file.name).name
             self.tell(f"Reading {name} ...")
-            self.aside(lambda: self.reader.read_bytes(file.content, name), partial(work, name))
+            self.aside(partial(read, file.content, name), partial(work, name))
 
         button.on_upload(on_upload)
 

@@ -38,20 +38,41 @@ class Selection:
         return f"{self.demo} · {self.step}" if self.is_step else f"new: {self.scene}"
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """What was taught, and what was looked at."""
+
+    document: Document
+    selection: Selection
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change in words, and what there was before and after it."""
+
+    what: str
+    before: _Moment
+    after: _Moment
+
+
 class State:
     """What is taught, with undo and redo; every change is on the disk when it returns.
 
     Args:
         document: What there is at the beginning.
         save: Writes a document.
+
+    Attributes:
+        selection: What is looked at, in whatever room.
     """
 
     def __init__(self, document: Document, save: Callable[[Document], None]) -> None:
         self._save = save
         self._document = document
-        self._past: list[tuple[str, Document]] = []
-        self._future: list[tuple[str, Document]] = []
+        self._past: list[_Change] = []
+        self._future: list[_Change] = []
         self._part_of = ""
+        self.selection = self.nearest(Selection())
 
     @property
     def document(self) -> Document:
@@ -61,14 +82,20 @@ class State:
     @property
     def undoable(self) -> str:
         """What the next undo takes back, in words; empty if nothing."""
-        return self._past[-1][0] if self._past else ""
+        return self._past[-1].what if self._past else ""
 
     @property
     def redoable(self) -> str:
         """What the next redo does again."""
-        return self._future[-1][0] if self._future else ""
+        return self._future[-1].what if self._future else ""
 
-    def change(self, what: str, document: Document, part_of: str = "") -> None:
+    def change(
+        self,
+        what: str,
+        document: Document,
+        part_of: str = "",
+        selection: Selection | None = None,
+    ) -> None:
         """Go on with another document, once it is on the disk.
 
         Args:
@@ -76,36 +103,43 @@ class State:
             document: The new one.
             part_of: Names something longer, a drag of the mouse for example: changes of one name
                 that follow each other are undone together.
+            selection: What is looked at from now on; what is looked at now if not given.
 
         Raises:
             FileFormatError: It cannot be written; the document is still the old one.
         """
         self._save(document)
-        if not (part_of and part_of == self._part_of and self._past):
-            self._past.append((what, self._document))
-            del self._past[:-MOST_UNDONE]
+        before = _Moment(self._document, self.selection)
+        self._document = document
+        self.selection = self.nearest(selection or self.selection)
+        if part_of and part_of == self._part_of and self._past:
+            before = self._past.pop().before
+        self._past.append(_Change(what, before, _Moment(document, self.selection)))
+        del self._past[:-MOST_UNDONE]
         self._part_of = part_of
         self._future.clear()
-        self._document = document
 
     def undo(self) -> str:
-        """Take the last change back; says which, or nothing if there is none."""
-        return self._step(self._past, self._future)
+        """Take the last change back, and look at what it changed; says which, or nothing."""
+        if not self._past:
+            return ""
+        self._go_to(self._past[-1].before)
+        self._future.append(self._past.pop())
+        return self._future[-1].what
 
     def redo(self) -> str:
-        """Do the change again that was taken back last."""
-        return self._step(self._future, self._past)
-
-    def _step(self, source: list[tuple[str, Document]], other: list[tuple[str, Document]]) -> str:
-        if not source:
+        """Do the change again that was taken back last, and look at it; says which, or nothing."""
+        if not self._future:
             return ""
-        what, document = source[-1]
-        self._save(document)
+        self._go_to(self._future[-1].after)
+        self._past.append(self._future.pop())
+        return self._past[-1].what
+
+    def _go_to(self, moment: _Moment) -> None:
+        self._save(moment.document)
         self._part_of = ""
-        source.pop()
-        other.append((what, self._document))
-        self._document = document
-        return what
+        self._document = moment.document
+        self.selection = self.nearest(moment.selection)
 
     # --- looking ---------------------------------------------------------------------------
 

@@ -73,7 +73,8 @@ class Studio:
             brand_color=(36, 92, 178),
         )
         self._build()
-        self._server.on_client_connect(lambda client: self._connected(client))
+        self._server.on_client_connect(self.session.aim)
+        self._server.on_client_disconnect(lambda _: self._key("release", False, False))
         for problem in self._folder.problems:
             self.session.tell(problem, bad=True)
         self.session.desk.do(partial(self._enter, self.rooms[0].name))
@@ -105,9 +106,6 @@ class Studio:
         self.teach, self.train = TeachRoom(self.session), TrainRoom(self.session)
         self.look, self.attempt = LookRoom(self.session, models), TryRoom(self.session, models)
         return [self.teach, self.train, self.look, self.attempt]
-
-    def _connected(self, client: viser.ClientHandle) -> None:
-        self.session.aim(client)
 
     # --- at the desk -----------------------------------------------------------------------
 
@@ -160,6 +158,7 @@ class Studio:
             self.session.desk.do(room.close)
         self.session.desk.close()
         self.session.reader.close()
+        self.session.archives.close()
         self._stop_pages()
         self._lock.__exit__(None, None, None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import viser
 
+from handful.apps.studio._document import Document
 from handful.apps.studio._scenes import NOTHING, set_options
 from handful.apps.studio._state import Selection, State
 from handful.demos import HANDS, Action
@@ -22,9 +23,14 @@ class TeachPanel:
     """
 
     def __init__(self, gui: viser.GuiApi, local: bool) -> None:
+        self._proposed = ""
         self.folder = gui.add_folder("Teach")
         with self.folder:
-            self.upload = gui.add_upload_button("Open a cloud...", icon=viser.Icon.UPLOAD)
+            self.upload = gui.add_upload_button(
+                "Open a cloud...",
+                icon=viser.Icon.UPLOAD,
+                hint="PLY, PCD or NPZ; or a demonstration set or RGB-D recordings, as a ZIP file.",
+            )
             with gui.add_folder("From this computer", expand_by_default=False, visible=local):
                 self.path = gui.add_text(
                     "Path", "", hint="PLY, PCD, NPZ, a demonstration set, or RGB-D recordings."
@@ -42,15 +48,15 @@ class TeachPanel:
                     "Gripper here", tuple(one.value for one in Action), next(iter(Action)).value
                 )
                 self.demo = gui.add_dropdown("Belongs to", (NEW,), NEW)
-                self.held_folder = gui.add_folder("In the gripper")
-                with self.held_folder:  # the page shows an upload button whatever its `visible`
-                    self.upload_held = gui.add_upload_button("What is held...")
                 self.add = gui.add_button("Add this step", icon=viser.Icon.PLUS, color="green")
             self.taught_folder = gui.add_folder("Taught")
             with self.taught_folder:
                 self.next_step = gui.add_button("Next step from here")
                 self.another_pose = gui.add_button("Another right pose")
                 self.remove_pose = gui.add_button("Remove this pose")
+            self.held_folder = gui.add_folder("In the gripper")
+            with self.held_folder:  # the page shows an upload button whatever its `visible`
+                self.upload_held = gui.add_upload_button("What is held...", icon=viser.Icon.UPLOAD)
             with gui.add_folder("Gripper"):
                 self.snap = gui.add_button("Snap to the surface", icon=viser.Icon.MAGNET)
                 self.manner = gui.add_dropdown("Snapping", (ACROSS, ALONG), ACROSS)
@@ -59,17 +65,16 @@ class TeachPanel:
                 self.hand = gui.add_dropdown("Hand", (OWN_HAND, *HANDS), OWN_HAND)
             self.remove = gui.add_button("Remove", icon=viser.Icon.TRASH)
 
+    def action_of(self, document: Document, chosen: Selection) -> Action:
+        """Of the step that is shown, or that would be added."""
+        if chosen.is_step:
+            return document.step(chosen.demo, chosen.step).action
+        return Action.named(self.action.value)
+
     @property
     def chosen_demo(self) -> str:
         """The demonstration that a new step belongs to; empty for a new one."""
         return "" if self.demo.value == NEW else str(self.demo.value)
-
-    def follow(self, demo: str, holding: bool) -> None:
-        """Propose the step after one of a demonstration."""
-        self.demo.options = (NEW, demo)
-        self.demo.value = demo
-        action = next(one for one in Action if one.holding == holding)
-        self.action.value = self.step.value = action.value
 
     def chosen(self, state: State) -> Selection | None:
         """What the list says is to be shown."""
@@ -81,7 +86,25 @@ class TeachPanel:
                 return state.nearest(Selection(demo=one.demo, step=one.step, target=target))
         return None
 
-    def refresh(self, state: State, chosen: Selection, action: Action) -> None:
+    def _offer_demos(self, document: Document, chosen: Selection) -> None:
+        """Say what a scene belongs to and shows, as far as one can tell, when it is looked at."""
+        names = (NEW, *(one.name for one in document.demonstrations))
+        belongs = self.demo.value if self.demo.value in names else NEW
+        new = bool(chosen.scene) and chosen.scene != self._proposed
+        if new:
+            follows = document.scene(chosen.scene).follows
+            belongs = follows if follows in names else NEW
+        self._proposed = chosen.scene
+        set_options(self.demo, names, belongs)
+        if new:
+            self.propose(document, chosen)
+
+    def propose(self, document: Document, chosen: Selection) -> None:
+        """Name and action of the step that a scene would be in what it belongs to."""
+        step = document.proposed_step(chosen.scene, self.chosen_demo)
+        self.step.value, self.action.value = step.name, step.action.value
+
+    def refresh(self, state: State, chosen: Selection) -> None:
         """Say what there is."""
         document = state.document
         labels = tuple(one.label for one in state.selections()) or (NOTHING,)
@@ -92,8 +115,7 @@ class TeachPanel:
         if poses > 1:
             self.target.max = poses
             self.target.value = chosen.target + 1
-        names = (NEW, *(one.name for one in document.demonstrations))
-        set_options(self.demo, names, self.demo.value if self.demo.value in names else NEW)
+        self._offer_demos(document, chosen)
         self.hand.value = document.gripper.name if document.gripper.name in HANDS else OWN_HAND
         opening = round(1000.0 * document.gripper.opening, 1)
         if self.width.max != opening:
@@ -102,6 +124,7 @@ class TeachPanel:
         self.step_folder.visible = is_scene
         self.taught_folder.visible = is_step
         self.remove_pose.visible = poses > 1
-        self.held_folder.visible = action.holding
-        self.remove.visible = is_step or is_scene
+        there = is_step or is_scene
+        self.held_folder.visible = there and self.action_of(document, chosen).holding
+        self.remove.visible = there
         self.remove.label = "Take this step back" if is_step else "Close this scene"

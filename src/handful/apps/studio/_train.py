@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import viser
 
+from handful._files import make_folder
 from handful.apps.studio._hand import CALM, Hand
 from handful.apps.studio._models import held_for, written
 from handful.apps.studio._scenes import SceneChoice, set_options
@@ -21,6 +24,7 @@ from handful.checks import check_demos
 from handful.demos import DemoSet
 from handful.errors import HandfulError, OptionError
 from handful.learning import (
+    LogEntry,
     Recipe,
     RunFolder,
     StepReport,
@@ -39,6 +43,8 @@ may have no other core, is not to wait for those who watch it."""
 DRAW = 0.7
 """Seconds between two pictures of the curves."""
 ALL = "all steps"
+STEPS = "steps"
+"""Name under which a run notes how many training steps were asked for; 0 for the recipe's own."""
 BLUE, GREEN, RED = (0.15, 0.37, 0.82), (0.16, 0.55, 0.32), (0.82, 0.3, 0.2)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
@@ -64,12 +70,13 @@ class TrainRoom:
         self.panel = TrainPanel(session)
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
-        self._reports: dict[str, list[StepReport]] = {}
+        self._reports: dict[str, list[StepReport | LogEntry]] = {}
         self._jobs: list[TrainingJob] = []
         self._looked, self._look_again = ("", 0.0), 0.0
         session.clicked(self.panel.start, lambda _: self._begin(resume=False))
         session.clicked(self.panel.resume, lambda _: self._begin(resume=True))
         session.clicked(self.panel.stop, lambda _: self._interrupt())
+        session.edited(self.panel.run, self._named)
         self.panel.scene.on_choice(self._show_scene)
 
     @property
@@ -121,6 +128,17 @@ class TrainRoom:
             )
         return self._session.folder.runs / name
 
+    def _new_path(self, steps: Sequence[str]) -> Path:
+        """Where a new training goes: what was trained before is not lost."""
+        path = self._path()
+        run = RunFolder(path)
+        if not any(run.model(one).exists() or run.checkpoint(one).exists() for one in steps):
+            return path
+        name = self._session.folder.free_run(re.sub(r"_\d+$", "", path.name))
+        self.panel.run.value = name
+        self._session.tell(f"{path.name} was trained before, and stays: this run is called {name}.")
+        return path.with_name(name)
+
     def _can_resume(self) -> bool:
         try:
             path = self._path()
@@ -128,31 +146,55 @@ class TrainRoom:
             return False
         return bool(list(path.glob("*.checkpoint.safetensors"))) and not self.running
 
+    def _named(self) -> None:
+        """Another run: it may have been stopped before."""
+        self.panel.state(self.running, self._can_resume())
+
     def _begin(self, resume: bool) -> None:
         if self.running:
             raise OptionError("a training is under way: stop it first.")
         demos = self._session.state.document.demos
         if demos is None:
             raise OptionError("nothing is taught yet: add a step in the room Teach.")
-        path, names = self._path(), demos.task.names
+        names = demos.task.names
         if self.panel.step.value != ALL:
             names = (self.panel.step.value,)
         self._check(demos)
+        path = self._path() if resume else self._new_path(names)
+        if resume:
+            self._recall(path, names)
+        elif path not in [job.folder for job in self._jobs]:
+            self._reports = {}
         steps = int(self.panel.steps.value) or None
         recipes = [recipe_for(demos, one, steps=steps, seed=0) for one in names]
         self._jobs = [TrainingJob(demos, recipe, path) for recipe in recipes]
-        if not resume:
-            self._reports = {}
         for one in names:
             self._reports.setdefault(one, [])
         self._stop.clear()
         self._looked = ("", 0.0)
-        work = partial(self._train, demos, recipes, path, resume)
+        make_folder(path)
+        self._note(path, demos, steps)  # who resumes it need not know how it was begun
+        work = partial(self._train, recipes, path, resume)
         self._thread = threading.Thread(target=work, name="studio-training", daemon=True)
         self._thread.start()
         self.panel.state(running=True, resumable=False)
         self.panel.told.content = "Starting: the first step comes after some seconds ..."
         self._watch()
+
+    def _recall(self, path: Path, names: Sequence[str]) -> None:
+        """What a run was begun with, and its curves so far: another studio may have begun it."""
+        run = RunFolder(path)
+        steps = run.summary().options.get(STEPS)
+        if isinstance(steps, int):
+            self.panel.steps.value = steps
+        if path not in [job.folder for job in self._jobs]:
+            logs = [one for one in names if run.log(one).is_file()]
+            self._reports = {one: list(run.curve(one)) for one in logs}
+
+    def _note(self, path: Path, demos: DemoSet, steps: int | None) -> None:
+        options = {"seed": 0, STEPS: steps or 0}
+        folder = self._session.folder.demos_path
+        RunFolder(path).note_training(folder, len(demos), "handful studio", options)
 
     def _check(self, demos: DemoSet) -> None:
         """Refuse demonstrations from which a model would learn nonsense, unless told to go on."""
@@ -163,7 +205,7 @@ class TrainRoom:
         if wrong:
             raise OptionError(f"{wrong[0]} Mend it in the room Teach, or train anyway.")
 
-    def _train(self, demos: DemoSet, recipes: list[Recipe], path: Path, resume: bool) -> None:
+    def _train(self, recipes: list[Recipe], path: Path, resume: bool) -> None:
         """Train, in a thread of its own that waits for the processes."""
         names = [recipe.step.name for recipe in recipes]
 
@@ -176,21 +218,19 @@ class TrainRoom:
             train_jobs(
                 self._jobs,
                 resume=resume,
-                overwrite=not resume,
                 report=report,
                 checkpoint_seconds=CHECKPOINTS,
             )
             run = RunFolder(path)
             if any(run.checkpoint(name).exists() for name in names):
                 raise _Stopped  # Ctrl-C reached the processes themselves
-            run.note_training(
-                self._session.folder.demos_path, len(demos), "handful studio", {"seed": 0}
-            )
             told = f"Trained: {', '.join(names)}. Go on to the rooms Look and Try."
         except _Stopped:
             told = "Stopped. Resume goes on from the checkpoint."
         except HandfulError as error:
             told = f"Not trained: {error}"
+            if resume:
+                told += " In this room, Start training begins anew, under another name."
         self._session.desk.do(partial(self._ended, told))
 
     def _interrupt(self) -> None:
@@ -221,17 +261,18 @@ class TrainRoom:
             if not reports:
                 continue
             last = reports[-1]
+            loss = math.nan if last.loss is None else last.loss
             words.append(
                 f"**{plain(name)}**: step {last.step + 1} of {last.steps}, "
-                f"{plain(f'loss {last.loss:.2f}')}"
+                f"{plain(f'loss {loss:.2f}')}"
             )
         shown = max(self._reports.values(), key=len, default=[])
         if len(shown) > 1 and not self._stop.is_set():
             total = shown[-1].steps
-            loss = Curve("loss", [one.loss for one in shown], BLUE)
-            target = Curve("energy of targets", [one.target_energy for one in shown], GREEN)
-            other = Curve("energy of others", [one.negative_energy for one in shown], RED)
-            losses = picture_of_curves([loss], total)
+            fall = Curve("loss", _at_steps(shown, "loss"), BLUE)
+            target = Curve("energy of targets", _at_steps(shown, "target_energy"), GREEN)
+            other = Curve("energy of others", _at_steps(shown, "negative_energy"), RED)
+            losses = picture_of_curves([fall], total)
             energies = picture_of_curves([target, other], total)
             self.panel.loss.image, self.panel.energies.image = map(np.asarray, (losses, energies))
             self.stage.pictures = (losses, energies)
@@ -279,6 +320,16 @@ class TrainRoom:
                 f"(found in {took:.1f} s)."
             )
         return True
+
+
+def _at_steps(reports: Sequence[StepReport | LogEntry], name: str) -> list[float]:
+    """A number of each step at its place; NaN where nobody watched."""
+    values = [math.nan] * (reports[-1].step + 1)
+    for one in reports:
+        value = getattr(one, name)
+        if one.step < len(values) and value is not None:
+            values[one.step] = value
+    return values
 
 
 class TrainPanel:

@@ -74,6 +74,7 @@ class TryRoom:
         self.panel = TryPanel(session)
         self._sides: list[_Side] = []
         self._begun = 0.0
+        self._seen = (0, 0)
         panel = self.panel
         session.clicked(panel.find, lambda _: self._find())
         session.edited(panel.model, self._model_chosen)
@@ -91,13 +92,19 @@ class TryRoom:
         fitting = self._models.fitting(self.panel.model.value, self._session.selection.step)
         self.panel.offer(labels, fitting)
         self.episodes.offer()
-        if not labels:
+        scene, _ = self._session.clouds()
+        if scene is None:
+            self._forget()
+            self.panel.told.content = "Nothing is open: open a cloud in the room Teach."
+        elif not labels:
+            self._show_scene(scene, [])
             self.panel.told.content = "There is no trained model yet: go to the room Train."
-        elif self._session.state.selections():
+        else:
             self._find()
 
     def close(self) -> None:
         """Stop the ghost."""
+        self._seen = (0, 0)  # other rooms let the pages look elsewhere
         self._session.desk.drop("ghost")
         self.episodes.stop()
 
@@ -123,11 +130,11 @@ class TryRoom:
     def _find(self) -> None:
         """Ask the chosen models."""
         chosen = [one for one in (self.panel.model.value, self.panel.second.value) if one != NONE]
+        scene, grasp = self.panel.scene.clouds()
+        self._show_scene(scene, chosen)
         if not chosen:
             raise OptionError("there is no trained model yet: go to the room Train.")
-        scene, grasp = self.panel.scene.clouds()
         self._session.tell("Looking for poses ...")
-        self.panel.told.content = ""
         gripper = self._session.state.document.gripper
         predictors = [self._models.predictor(one, gripper) for one in chosen]
         held = [held_for(one, grasp) for one in predictors]
@@ -138,6 +145,31 @@ class TryRoom:
         seconds = sum(one.seconds for one in answers)
         self._session.tell(f"{sum(map(len, answers))} poses in {seconds:.1f} s.")
 
+    def _forget(self) -> None:
+        """Show nothing."""
+        self._session.desk.drop("ghost")
+        self._sides = []
+        self.panel.told.content = ""
+        self.stage.clear()
+
+    def _show_scene(self, scene: PointCloud, labels: list[str]) -> None:
+        """The scene, once for each model, and no pose: nobody was asked yet."""
+        self._forget()
+        low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
+        apart = 1.1 * float(np.abs(RIGHT) @ (high - low)) * RIGHT
+        for number in range(max(1, len(labels))):
+            shift = np.eye(4)
+            shift[:3, 3] = number * apart
+            self.stage.group(f"side{number}", shift)
+            self.stage.cloud(f"side{number}/scene", self._session.prepared(scene).shown())
+            if len(labels) > 1:
+                top = np.array([*(low + high)[:2] / 2.0, scene.points[:, 2].max() + 0.1])
+                self.stage.label(f"side{number}/label", labels[number], top)
+        if self._seen != (id(scene), len(labels)):  # else people have turned the view to it
+            self._seen = id(scene), len(labels)
+            shown = [scene.points + number * apart for number in range(max(1, len(labels)))]
+            self._session.look_over(np.concatenate(shown))
+
     def _draw(
         self,
         scene: PointCloud,
@@ -146,35 +178,14 @@ class TryRoom:
         answers: list[PoseAnswer],
         held: list[PointCloud | None],
     ) -> None:
-        self._session.desk.drop("ghost")
-        self.stage.clear()
-        low, high = np.percentile(scene.points, [2.0, 98.0], axis=0)
-        apart = 1.1 * float(np.abs(RIGHT) @ (high - low)) * RIGHT
-        self._sides = []
-        for number, label in enumerate(labels):
+        for number, (predictor, answer) in enumerate(zip(predictors, answers, strict=True)):
             root = f"side{number}"
-            shift = np.eye(4)
-            shift[:3, 3] = number * apart
-            self.stage.group(root, shift)
-            best = answers[number].poses[:1]
-            center = self._contact(best[0], predictors[number]) if best else None
-            self.stage.cloud(f"{root}/scene", self._session.prepared(scene).shown(center))
-            if len(labels) > 1:
-                top = np.array([*(low + high)[:2] / 2.0, scene.points[:, 2].max() + 0.1])
-                self.stage.label(f"{root}/label", label, top)
-            self._sides.append(
-                _Side(
-                    label,
-                    predictors[number],
-                    answers[number],
-                    held[number],
-                    root,
-                    Hand(self.stage, f"{root}/hand"),
-                    Hand(self.stage, f"{root}/ghost"),
-                )
-            )
-        shown = [scene.points + number * apart for number in range(len(labels))]
-        self._session.look_over(np.concatenate(shown))
+            prepared = self._session.prepared(scene)
+            if answer.poses and prepared.levels.cell:  # every point of a large cloud at the best
+                center = self._contact(answer.poses[0], predictor)
+                self.stage.cloud(f"{root}/scene", prepared.shown(center))
+            hands = Hand(self.stage, f"{root}/hand"), Hand(self.stage, f"{root}/ghost")
+            self._sides.append(_Side(labels[number], predictor, answer, held[number], root, *hands))
         self.panel.rank.max = max(2, *(len(one) for one in answers))
         self.panel.rank.value = 1
         self._show_sure()

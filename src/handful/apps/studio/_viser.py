@@ -161,11 +161,14 @@ class UploadLimits:
             for handler in self._starts:
                 handler(client_id, message)
             return
-        self._say(
-            client_id,
-            f"The file has {size / 2**20:.0f} MiB: at most {self._max_bytes / 2**20:.0f} MiB, and "
-            f"{MOST_UPLOADS} files at once.",
-        )
+        if size == 0:
+            told = "The file is empty."
+        elif fits:
+            told = f"{MOST_UPLOADS} files are on their way: wait for them."
+        else:
+            most = f"{self._max_bytes / 2**20:.0f} MiB (--max-megabytes)"
+            told = f"The file has {size / 2**20:.1f} MiB: at most {most}."
+        self._refuse(client_id, message, max(size, 0), told)
 
     def _part(self, client_id: Any, message: Any) -> None:
         state = self._states.get(message.transfer_uuid)
@@ -176,7 +179,8 @@ class UploadLimits:
         done = len(state["parts"]) + 1 == state["part_count"]
         if known or whole > state["total_bytes"] or done != (whole == state["total_bytes"]):
             self._forget(message.transfer_uuid)
-            self._say(client_id, "Its parts are not what was announced: upload it again.")
+            told = "Its parts are not what was announced: upload it again."
+            self._refuse(client_id, message, state["total_bytes"], told)
             return
         for handler in self._parts:
             handler(client_id, message)
@@ -193,7 +197,21 @@ class UploadLimits:
         self._states.pop(transfer, None)
         self._sender.pop(transfer, None)
 
-    def _say(self, client_id: Any, sentence: str) -> None:
+    def _refuse(self, client_id: Any, message: Any, size: int, sentence: str) -> None:
+        """Tell the page, which would wait for ever and let nothing else be uploaded."""
         client = self._server.get_clients().get(client_id)
-        if client is not None:
-            client.add_notification("Not uploaded", sentence, color="red")
+        if client is None:
+            return
+        transfer = message.transfer_uuid
+        send = client.gui._websock_interface.queue_message
+        if size:  # the page's button waits until all bytes have come
+            send(
+                _messages.FileTransferPartAck(
+                    source_component_uuid=message.source_component_uuid,
+                    transfer_uuid=transfer,
+                    transferred_bytes=size,
+                    total_bytes=size,
+                )
+            )
+        send(_messages.RemoveNotificationMessage(f"upload-{transfer}"))
+        client.add_notification("Not uploaded", sentence, color="red", auto_close=8000)

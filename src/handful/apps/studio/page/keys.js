@@ -6,14 +6,18 @@
     fetch(`./studio/key?name=${name}&shift=${+event.shiftKey}&alt=${+event.altKey}`, {
       headers: { "X-Handful-Studio": "1" },
     }).catch(() => {});
-  // The mouse is held down over the scene: what is dragged is saved when it is let go.
+  // The mouse is held down over the scene: what is dragged is saved when it is let go, wherever.
+  let held = false;
+  const letGo = (event) => {
+    if (held) send("release", event);
+    held = false;
+  };
   window.addEventListener("pointerdown", (event) => {
-    if (event.target && event.target.tagName === "CANVAS") send("grab", event);
+    held = event.target !== null && event.target.tagName === "CANVAS";
+    if (held) send("grab", event);
   }, { capture: true });
-  // The mouse was let go over the scene: a drag of the gripper is over.
-  window.addEventListener("pointerup", (event) => {
-    if (event.target && event.target.tagName === "CANVAS") send("release", event);
-  }, { capture: true });
+  window.addEventListener("pointerup", letGo, { capture: true });
+  window.addEventListener("pointercancel", letGo, { capture: true });
   window.addEventListener(
     "keydown",
     (event) => {
