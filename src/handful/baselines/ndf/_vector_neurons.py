@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 SLOPE = 0.2
 """What is left of the part of a vector that points against its direction."""
@@ -54,15 +53,13 @@ def rectified(
         x: The vectors.
         d: The directions, of any length.
     """
-    result: Tensor = _Rectified.apply(x, d)
-    return result
+    return _Rectified.apply(x, d)
 
 
 class _Rectified(torch.autograd.Function):
     """y = x - (1 - SLOPE) min(x . d, 0) / |d|^2 d; its way back keeps x and d only.
 
-    PyTorch would keep, and pass over, six arrays of that size; passes over memory are what
-    pre-training takes its time for.
+    PyTorch would keep each step's result, all as large as x or nearly so, for the way back.
     """
 
     @staticmethod
@@ -74,11 +71,9 @@ class _Rectified(torch.autograd.Function):
         return torch.addcmul(x, (along / length).unsqueeze(-2), d, value=SLOPE - 1.0)
 
     @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, g: Float[Tensor, "*n 3 channels"]
-    ) -> tuple[Float[Tensor, "*n 3 channels"], Float[Tensor, "*n 3 channels"]]:
-        x, d = ctx.saved_tensors
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        (g,), (x, d) = grads, ctx.saved_tensors
         along, length = _along(x, d)
         share = along / length
         # What the loss loses as the share rises, where the vector points against its direction.
