@@ -1,6 +1,7 @@
 """Laws of Neural Descriptor Fields: vectors turn, descriptors do not, and the energy is ours."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -26,10 +27,15 @@ from handful.baselines.ndf import (
     low_poses,
     standing_pose,
 )
+from handful.baselines.ndf._network import edge_vectors, mean_rectified
+from handful.baselines.ndf._pretraining import spread_out
+from handful.baselines.ndf._vector_neurons import rectified
+from handful.demos.synthetic import HangerShape
 from handful.errors import OptionError
 from handful.geometry import pose_apply, pose_distance, pose_inverse
 from handful.models import MatchEnergy, QueryPoints
 from handful.nn import Types
+from handful.render import surface_points
 
 SMALL = NetworkConfig(points=60, neighbours=5, width=8, latent=12, hidden=10)
 seeds = st.integers(0, 1000)
@@ -113,6 +119,28 @@ def test_a_broken_network_fails_the_law_of_invariance(broken):
     other = field_of(net, pose_apply(motion, points))(pose_apply(motion, where))
     with pytest.raises(AssertionError):
         assert_equal_up_to_rounding(other, one)
+
+
+def test_the_first_layer_is_the_mean_of_rectified_edges():
+    """`mean_rectified` never makes an array of all edges; this is what it stands for."""
+    torch.manual_seed(0)
+    linear, leaky = torch.nn.Linear(3, 7, bias=False).double(), VectorLeaky(7, 3).double()
+    vectors = edge_vectors(torch.stack([cloud(0), cloud(1)]), 5)
+    slow = leaky(linear(vectors), vectors).mean(dim=2).detach()
+    fast = mean_rectified(vectors, linear.weight, leaky.direction.weight).detach()
+    assert_equal_up_to_rounding(fast, slow)
+    still = torch.zeros_like(leaky.direction.weight)
+    unturned = mean_rectified(vectors, linear.weight, still).detach()
+    assert_equal_up_to_rounding(unturned, linear(vectors).mean(dim=2).detach())
+    assert relative_error(fast, unturned) > 1e-3
+
+
+def test_the_way_back_of_a_rectifier_is_its_derivative():
+    x, d = (torch.randn(6, 3, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(rectified, (x, d))
+    against = (x * d).sum(-2) < 0
+    assert against.any()
+    assert not against.all()
 
 
 def test_the_order_of_points_does_not_matter():
@@ -255,6 +283,33 @@ def test_pretraining_lowers_the_loss():
     assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:3])
 
 
+def test_points_that_are_spread_out_say_the_same_each_time():
+    """Third moments of a mug's cloud tell its handle; those of points drawn one by one drown it."""
+    points = ShapeBank(1, 0.004, seed=2).seen(0).points
+
+    def moments(choose: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
+        found = []
+        for seed in range(40):
+            some = points[choose(np.random.default_rng(seed))]
+            p = some - some.mean(axis=0)
+            found.append(((p**2).sum(axis=1, keepdims=True) * p).mean(axis=0))
+        return np.array(found)
+
+    even = moments(lambda rng: spread_out(points, 200, rng))
+    alone = moments(lambda rng: rng.choice(len(points), 200, replace=False))
+    assert np.linalg.norm(even.std(axis=0)) < 0.4 * np.linalg.norm(alone.std(axis=0))
+    assert np.linalg.norm(even.mean(axis=0)) > 2.0 * np.linalg.norm(even.std(axis=0))
+
+
+@pytest.mark.parametrize("count", [3, 50, 80])
+def test_points_are_repeated_only_if_there_are_too_few(count):
+    points = np.random.default_rng(0).normal(size=(50, 3))
+    numbers = np.bincount(spread_out(points, count, np.random.default_rng(1)), minlength=50)
+    assert numbers.sum() == count
+    assert numbers.min() >= count // 50
+    assert numbers.max() <= -(-count // 50)
+
+
 # --- where the target stands ---------------------------------------------------------------------
 
 
@@ -272,3 +327,18 @@ def test_a_known_thing_is_found_by_its_cloud(yaw, x, y):
     off = pose_inverse(found) @ torch.from_numpy(pose)
     assert off[:3, 3].norm() < 0.005
     assert (off[:3, :3] - torch.eye(3)).abs().max() < 0.1
+
+
+@pytest.mark.parametrize("yaw", [0.3, 1.9, -2.4])
+def test_the_yaw_of_a_hanger_is_told_by_its_arm(yaw):
+    """A tenth of the points, all others alike at any yaw; each cloud shows another side of it."""
+    triangles = HangerShape(arm_length=0.095, arm_radius=0.005, arm_rise=0.8).mesh().triangles
+    points = surface_points(triangles, 6000)
+    known, seen = points[:2500], points[3500:]
+    seen = seen[seen[:, 0] > -0.004]  # nothing of the side behind the arm
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = Rotation.from_euler("z", yaw).as_matrix(), (0.1, -0.05, 0.0)
+    found = standing_pose(known, seen @ pose[:3, :3].T + pose[:3, 3])
+    off = np.linalg.inv(pose) @ found
+    assert np.linalg.norm(off[:3, 3]) < 0.004
+    assert abs(np.degrees(np.arctan2(off[1, 0], off[0, 0]))) < 2.0

@@ -38,6 +38,8 @@ ABOUT_CONTACT = 0.025
 """Metres: query points of an empty gripper are this far from its contact (standard deviation)."""
 ABOUT_TARGET = 0.01
 """Metres: those of a full one are this far from points of the target."""
+CODE = 2
+"""Of pre-training: higher whenever the same recipe leads to another network than before."""
 NEAR_OBJECT = 0.04
 """Metres between the placed object and the points of the target that count."""
 
@@ -65,7 +67,8 @@ class NdfRecipe:
     @property
     def pretraining(self) -> str:
         """A digest of all that decides what the network becomes; steps and tasks share it."""
-        parts = (self.model.network, self.model.voxel, self.objective, self.shapes, self.training)
+        model = self.model
+        parts = (CODE, model.network, model.voxel, self.objective, self.shapes, self.training)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
 
 

@@ -11,9 +11,12 @@ from torch import Tensor, nn
 
 from handful.baselines.ndf._config import NdfConfig
 from handful.baselines.ndf._network import NdfNetwork
-from handful.baselines.ndf._pretraining import some_of
+from handful.baselines.ndf._pretraining import spread_out
 from handful.clouds import PointCloud, voxel_filter
 from handful.geometry import pose_to_rotation_translation, rotation_apply
+
+LOOKS = 4
+"""Choices of points of a cloud that latent vectors are the mean of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +89,9 @@ class NdfModel(nn.Module):
 
     def field(self, cloud: PointCloud) -> NdfField:
         """The descriptor field of a cloud."""
-        points, center = prepared(cloud, self.config)
+        clouds, center = prepared(cloud, self.config)
         with torch.no_grad():
-            latent = self.network.encode(points[None], center[None])[0]
+            latent = self.network.encode(clouds, center.expand(LOOKS, 3)).mean(0)
         return NdfField(self.network, latent, center)
 
     def energy(self, cloud: PointCloud) -> NdfEnergy:
@@ -98,11 +101,12 @@ class NdfModel(nn.Module):
 
 def prepared(
     cloud: PointCloud, config: NdfConfig
-) -> tuple[Float[Tensor, "points 3"], Float[Tensor, "3"]]:
-    """Points of a cloud as the encoder sees them, and the mean of all of them.
+) -> tuple[Float[Tensor, "looks points 3"], Float[Tensor, "3"]]:
+    """Some choices of points of a cloud as the encoder sees them, and the mean of all points.
 
     Thinned first: the mean must not depend on how many cameras see a side.
     """
     thin = voxel_filter(cloud, config.voxel).points
-    some = some_of(len(thin), config.network.points, np.random.default_rng(config.search.seed))
-    return torch.from_numpy(thin[some]).float(), torch.from_numpy(thin.mean(axis=0)).float()
+    rng = np.random.default_rng(config.search.seed)
+    some = np.stack([thin[spread_out(thin, config.network.points, rng)] for _ in range(LOOKS)])
+    return torch.from_numpy(some).float(), torch.from_numpy(thin.mean(axis=0)).float()

@@ -39,8 +39,8 @@ class Encoder(nn.Module):
     def forward(self, clouds: Float[Tensor, "clouds points 3"]) -> Float[Tensor, "clouds 3 latent"]:
         """The latent vectors of clouds, which turn with them."""
         vectors = edge_vectors(clouds, self.neighbours)
-        x = self.edges_leaky(self.edges(vectors), vectors).mean(dim=2)
-        x = self.points(x)
+        direction = self.edges_leaky.direction.weight
+        x = self.points(mean_rectified(vectors, self.edges.weight, direction))
         for number, block in enumerate(self.blocks):
             if number > 0:
                 x = torch.cat([x, x.mean(dim=1, keepdim=True).expand_as(x)], dim=-1)
@@ -133,6 +133,34 @@ class NdfNetwork(nn.Module):
         """Logits of occupancy, and descriptors of length one, at positions in metres."""
         logits, activations = self.decoder(latent, (positions - centers[:, None]) / UNIT)
         return logits, functional.normalize(activations, dim=-1)
+
+
+def mean_rectified(
+    vectors: Float[Tensor, "clouds points neighbours 3 vectors"],
+    weight: Float[Tensor, "width vectors"],
+    direction: Float[Tensor, "width vectors"],
+) -> Float[Tensor, "clouds points 3 width"]:
+    """The mean over neighbours of `VectorLeaky` of a linear map of few vectors.
+
+    With x = A v and d = B v, x . d and |d|^2 are linear in the inner products of the vectors v with
+    each other, and the mean is A mean(v) - B mean(s v) with a number s for each edge and channel:
+    there is no array of all edges, channels and coordinates, which would be three times as large.
+    """
+    v = vectors.flatten(0, 1)
+    inner = (v.mT @ v).flatten(-2)
+    along = (inner @ _products(weight, direction)).clamp_max(0.0)
+    length = (inner @ _products(direction, direction)).clamp_min(0.0) + torch.finfo(v.dtype).eps
+    share = (SLOPE - 1.0) * along / length
+    mixed = v.flatten(-2).mT @ share / v.shape[1]  # [points, 3 * vectors, width]
+    mixed = (mixed.unflatten(1, (3, -1)) * direction.T).sum(2)
+    return (v.mean(1) @ weight.T + mixed).unflatten(0, vectors.shape[:2])
+
+
+def _products(
+    one: Float[Tensor, "width vectors"], other: Float[Tensor, "width vectors"]
+) -> Float[Tensor, "pairs width"]:
+    """Products of any two weights of each channel."""
+    return (one.T[:, None] * other.T[None]).flatten(0, 1)
 
 
 def edge_vectors(

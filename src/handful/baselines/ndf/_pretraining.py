@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch.nn import functional
 
 from handful.baselines.ndf._families import FAMILIES, Shape
@@ -29,6 +29,9 @@ _BESIDE = 0.006
 """Metres: half of the positions are this far from the surface (standard deviation)."""
 _MARGIN = 0.02
 """Metres around the shape where the other half lies."""
+
+_BITS = 7
+"""Cells of the curve through space: two to this power along each side."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +77,7 @@ def _seen_points(
     """What cameras over a table or around a hand see of a shape, thinned."""
     turn = np.eye(3)
     if rng.uniform() >= _UPRIGHT:
-        generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
-        turn = haar_rotations(1, generator=generator, dtype=torch.float64)[0].numpy()
+        turn = _any_turn(rng)
     meshes = [mesh.transformed(_pose(turn)) for mesh in shape.meshes]
     corners = np.concatenate([mesh.vertices for mesh in meshes])
     middle = (corners.min(axis=0) + corners.max(axis=0)) / 2.0
@@ -145,7 +147,7 @@ class OccupancyObjective:
     ]:
         """Some points of a cloud, its mean, positions, and which of them are inside."""
         points = seen.points
-        some = points[some_of(len(points), count, rng)]
+        some = points[spread_out(points, count, rng)]
         half = self.positions // 2
         low, high = points.min(axis=0) - _MARGIN, points.max(axis=0) + _MARGIN
         near = points[rng.integers(len(points), size=half)] + rng.normal(0.0, _BESIDE, (half, 3))
@@ -156,9 +158,30 @@ class OccupancyObjective:
         return size * some, size * points.mean(axis=0), size * positions, inside
 
 
-def some_of(points: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of some points of a cloud; with repetitions only if it has too few."""
-    return rng.choice(points, size=count, replace=points < count)
+def spread_out(
+    points: Float[np.ndarray, "points 3"], count: int, rng: np.random.Generator
+) -> Int[np.ndarray, "count"]:
+    """Numbers of some points that lie evenly over a cloud; with repetitions only if it has too few.
+
+    Every n-th point along a curve that fills space (Morton's), which is turned at random. What an
+    encoder tells from a cloud are sums over its points: of points that are drawn one by one they
+    change from draw to draw by more than a handle adds to them.
+    """
+    turned = points.astype(np.float64) @ _any_turn(rng).T
+    low = turned.min(axis=0)
+    size = max(float((turned - low).max()), 1e-9)
+    cell = ((turned - low) / size * (2**_BITS - 1)).astype(np.int64)
+    along = np.zeros(len(points), dtype=np.int64)
+    for bit in range(_BITS):
+        for axis in range(3):
+            along |= ((cell[:, axis] >> bit) & 1) << (3 * bit + axis)
+    order = np.argsort(along, kind="stable")
+    return order[((np.arange(count) + rng.uniform()) * (len(points) / count)).astype(np.int64)]
+
+
+def _any_turn(rng: np.random.Generator) -> Float[np.ndarray, "3 3"]:
+    generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
+    return haar_rotations(1, generator=generator, dtype=torch.float64)[0].numpy()
 
 
 def _mean(values: torch.Tensor) -> float:

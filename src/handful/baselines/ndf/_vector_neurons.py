@@ -6,6 +6,8 @@ does a nonlinearity that looks at inner products only.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -39,9 +41,61 @@ class VectorLeaky(nn.Module):
             source: What directions are made of; the vectors themselves if not given.
         """
         d = self.direction(x if source is None else source)
-        along = (x * d).sum(-2, keepdim=True).clamp_max(0.0)
-        length = d.square().sum(-2, keepdim=True) + torch.finfo(x.dtype).eps
-        return x - (1.0 - SLOPE) * (along / length) * d
+        return rectified(x, d)
+
+
+def rectified(
+    x: Float[Tensor, "*n 3 channels"], d: Float[Tensor, "*n 3 channels"]
+) -> Float[Tensor, "*n 3 channels"]:
+    """Vectors without most of their part against given directions.
+
+    Args:
+        x: The vectors.
+        d: The directions, of any length.
+    """
+    return _Rectified.apply(x, d)
+
+
+class _Rectified(torch.autograd.Function):
+    """y = x - (1 - SLOPE) min(x . d, 0) / |d|^2 d; its way back keeps x and d only.
+
+    PyTorch would keep each step's result, all as large as x or nearly so, for the way back.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Float[Tensor, "*n 3 channels"], d: Float[Tensor, "*n 3 channels"]
+    ) -> Float[Tensor, "*n 3 channels"]:
+        ctx.save_for_backward(x, d)
+        along, length = _along(x, d)
+        return torch.addcmul(x, (along / length).unsqueeze(-2), d, value=SLOPE - 1.0)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        (g,), (x, d) = grads, ctx.saved_tensors
+        along, length = _along(x, d)
+        share = along / length
+        # What the loss loses as the share rises, where the vector points against its direction.
+        by = (SLOPE - 1.0) * dot(g, d) / length * (along < 0)
+        by_d = torch.addcmul(by.unsqueeze(-2) * x, (2.0 * by * share).unsqueeze(-2), d, value=-1.0)
+        by_d.addcmul_(share.unsqueeze(-2), g, value=SLOPE - 1.0)
+        return torch.addcmul(g, by.unsqueeze(-2), d), by_d
+
+
+def _along(
+    x: Float[Tensor, "*n 3 channels"], d: Float[Tensor, "*n 3 channels"]
+) -> tuple[Float[Tensor, "*n channels"], Float[Tensor, "*n channels"]]:
+    """min(x . d, 0) and |d|^2, which is never zero."""
+    return dot(x, d).clamp_max_(0.0), dot(d, d).add_(torch.finfo(d.dtype).eps)
+
+
+def dot(
+    x: Float[Tensor, "*n 3 channels"], y: Float[Tensor, "*n 3 channels"]
+) -> Float[Tensor, "*n channels"]:
+    """Inner products of vectors, channel by channel, without an array of their size."""
+    (x0, x1, x2), (y0, y1, y2) = x.unbind(-2), y.unbind(-2)
+    return (x0 * y0).addcmul_(x1, y1).addcmul_(x2, y2)
 
 
 class VectorBlock(nn.Module):
