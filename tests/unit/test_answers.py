@@ -26,6 +26,7 @@ from handful.policy._width import width_between
 from policy_samples import box_surface, contact_at
 from samples import thin_sample
 from small_training import small_recipe
+from unchecked import unchecked
 
 
 @pytest.fixture(scope="module")
@@ -286,22 +287,15 @@ def test_wrong_kinds_are_sentences(demos, pick):
         (lambda: read_cloud(b"scene.ply"), "need a path"),
         (lambda: pick.answer(demos[0].steps[0].scene, n="9"), "n is '9': need a whole number"),
         (lambda: pick.answer(demos[0].steps[0].scene, limits=0.1), "limits is 0.1: need Limits"),
+        (lambda: Limits(workspace=[0, 0, 0, 1, 1, 1]), r"workspace is \[0, 0.*need a Box"),
+        (lambda: Limits(approach=(0, 0, -1, 0.9)), "need an ApproachCone"),
+        (lambda: Limits(table="0"), "table is '0': need its height in metres"),
+        (lambda: ApproachCone((0, 0, -1), 60), r"60 degrees are 1\.05"),
+        (lambda: ApproachCone("down", 0.9), "need three numbers, and radians"),
         (lambda: handful.run_task(Half(), demos.task, {}), "observe_grasp, reach, execute"),
     ]:
         with pytest.raises((OptionError, HandfulError), match=told):
             unchecked(call)
-
-
-def unchecked(call) -> None:
-    """Call with the run-time type checker of the tests aside, as a user does."""
-    from jaxtyping import config
-
-    before = config.jaxtyping_disable
-    config.update("jaxtyping_disable", True)
-    try:
-        call()
-    finally:
-        config.update("jaxtyping_disable", before)
 
 
 def test_a_gripper_without_shape_is_judged_by_limits_alone(demos, pick):

@@ -14,8 +14,9 @@ from jaxtyping import Float
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from handful.checks._hand import shape_of
 from handful.clouds import PointCloud, voxel_filter
-from handful.demos import Gripper
+from handful.demos import Gripper, HandShape
 from handful.errors import DemoError, EmptyCloudError
 from handful.render import surface_points
 
@@ -113,6 +114,7 @@ def check_camera(
     T_scene_gripper: Float[np.ndarray, "4 4"],
     gripper: Gripper,
     width: float | None = None,
+    holding: bool = False,
 ) -> CameraCheck:
     """Register the described hand to a cloud that shows it.
 
@@ -121,16 +123,20 @@ def check_camera(
         T_scene_gripper: Where the arm says the gripper frame is.
         gripper: With a shape.
         width: Distance between the fingers, metres; the gripper's opening if not given.
+        holding: The hand holds something, so that nobody knows where its fingers are: the rest of
+            it is looked for.
 
     Raises:
         DemoError: The gripper has no shape.
     """
-    if gripper.shape is None:
+    shape = shape_of(gripper if width is None else gripper.with_width(width), holding)
+    if shape is None:
+        parts = "no parts but fingers" if gripper.shape is not None else "no shape"
         raise DemoError(
-            "check camera: the gripper has no shape, by which it is found in the cloud: describe "
+            f"check camera: the gripper has {parts}, by which it is found in the cloud: describe "
             "its boxes or give a mesh."
         )
-    hand = _Hand.of(gripper if width is None else gripper.with_width(width))
+    hand = _Hand.of(shape)
     points = _near(cloud, hand, T_scene_gripper)
     if points is None:
         return _result(0.0, 0.0, T_scene_gripper, T_scene_gripper, gripper, np.eye(6))
@@ -160,9 +166,7 @@ class _Hand:
     area: float
 
     @classmethod
-    def of(cls, gripper: Gripper) -> _Hand:
-        shape = gripper.shape
-        assert shape is not None
+    def of(cls, shape: HandShape) -> _Hand:
         points, normals = [], []
         surfaces = shape.surfaces()
         areas = [_areas(vertices[faces]).sum() for vertices, faces in surfaces]

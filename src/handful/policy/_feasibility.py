@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from handful._checks import shown
 from handful.clouds import Box, PointCloud
 from handful.demos import Action, Gripper, TaskStep
 from handful.errors import GeometryError, OptionError
@@ -45,11 +46,19 @@ class ApproachCone:
     half_angle: float
 
     def __post_init__(self) -> None:
-        length = math.hypot(*self.axis)
-        if not (math.isfinite(length) and length > 0 and 0 < self.half_angle <= math.pi):
+        try:
+            x, y, z = self.axis
+            length, angle = math.hypot(x, y, z), float(self.half_angle)
+        except (TypeError, ValueError) as error:
+            raise OptionError(
+                f"approach cone: axis {shown(self.axis)}, half angle {shown(self.half_angle)}: "
+                "need three numbers, and radians."
+            ) from error
+        if not (math.isfinite(length) and length > 0 and 0 < angle <= math.pi):
+            degrees = f"; {angle:g} degrees are {math.radians(angle):.3g}" if angle > 0 else ""
             raise OptionError(
                 f"approach cone: axis {self.axis}, half angle {self.half_angle}: need a direction, "
-                "and radians up to pi."
+                f"and radians up to pi{degrees}."
             )
 
     def holds(self, direction: Float[np.ndarray, "3"]) -> bool:
@@ -81,8 +90,21 @@ class Limits:
     takes: bool = True
 
     def __post_init__(self) -> None:
-        if self.table is not None and not math.isfinite(self.table):
-            raise OptionError(f"limits: table is {self.table}: need its height in metres, or None.")
+        if self.workspace is not None and not isinstance(self.workspace, Box):
+            raise OptionError(
+                f"limits: workspace is {shown(self.workspace)}: need a Box, like Box((-0.3, -0.3, "
+                "0.0), (0.3, 0.3, 0.4)) in metres, or None."
+            )
+        if self.approach is not None and not isinstance(self.approach, ApproachCone):
+            raise OptionError(
+                f"limits: approach is {shown(self.approach)}: need an ApproachCone, like "
+                "ApproachCone((0.0, 0.0, -1.0), 0.9) in radians, or None."
+            )
+        number = isinstance(self.table, int | float) and not isinstance(self.table, bool)
+        if self.table is not None and not (number and math.isfinite(self.table)):
+            raise OptionError(
+                f"limits: table is {shown(self.table)}: need its height in metres, or None."
+            )
 
 
 class Feasibility:

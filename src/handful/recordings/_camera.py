@@ -53,6 +53,27 @@ class RecordingCamera:
         own = self.depth or self.color
         return own.width, own.height
 
+    @property
+    def field(self) -> str:
+        """Name of the field that says where it is."""
+        return ON_WRIST if self.on_wrist else FIXED
+
+    def pose(self, T_robot_gripper: Pose | None) -> Pose:
+        """From its optical frame to the robot's.
+
+        Args:
+            T_robot_gripper: Where the gripper was; needed for a camera on the wrist.
+        """
+        if not self.on_wrist:
+            return self.T_base_camera
+        if T_robot_gripper is None:
+            raise DemoError(
+                f"camera {self.name!r} is on the wrist, so that the view needs "
+                "'T_robot_gripper', the arm's pose when it was taken."
+            )
+        found: Pose = T_robot_gripper @ self.T_base_camera
+        return found
+
     def view(
         self,
         color: UInt8[np.ndarray, "h w 3"],
@@ -66,14 +87,7 @@ class RecordingCamera:
             depth: The depth image, metres.
             T_robot_gripper: Where the gripper was; needed for a camera on the wrist.
         """
-        pose = self.T_base_camera
-        if self.on_wrist:
-            if T_robot_gripper is None:
-                raise DemoError(
-                    f"camera {self.name!r} is on the wrist, so that the view needs "
-                    "'T_robot_gripper', the arm's pose when it was taken."
-                )
-            pose = T_robot_gripper @ pose
+        pose = self.pose(T_robot_gripper)
         if self.depth is None:
             return RgbdView(depth, color, self.color, pose)
         return registered_view(depth, self.depth, color, self.color, self.T_color_depth, pose)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from handful._strict_json import Fields, read_json
 from handful.clouds import cloud_from_rgbd, without_flying_pixels
-from handful.demos import Action, Demonstration, DemoSet, member_path
+from handful.demos import Action, DemoSet, Gripper, member_path
 from handful.errors import DemoError, errors_at, unknown_name_message
-from handful.recordings._camera import Pose
+from handful.recordings._agreement import PosedView
+from handful.recordings._camera import Pose, RecordingCamera
 from handful.recordings._images import read_color, read_depth
+from handful.recordings._pose_mistakes import check_poses, pose_text
 from handful.recordings._setup import RecordingSetup, check_version, read_setup
 from handful.recordings._sights import VOXEL, SeenStep, Sight, demonstration_from_sights
 
@@ -26,6 +29,9 @@ VERSION = 1
 MAX_RECORDINGS, MAX_STEPS, MAX_TARGETS = 10_000, 64, 1000
 MAX_VIEWS = 32
 """Of the scene, or of what is held, in one step."""
+ARM = "`T_robot_gripper` of the views, and in the targets if they come from the same program"
+LOOKED_AT = 2
+"""Recordings whose images are compared with the poses; all have the same cameras and arm."""
 
 
 def import_rgbd(
@@ -33,18 +39,46 @@ def import_rgbd(
     *,
     voxel: float = VOXEL,
     report: Callable[[str], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> DemoSet:
     """Demonstrations from a folder of colour and depth images.
+
+    Before clouds are made, the images of the first recordings are compared with the poses of
+    cameras and arm: where they do not fit, the usual mistakes are tried.
 
     Args:
         folder: The folder, or its `recordings.json`.
         voxel: Clouds are thinned to this, metres; 0 keeps every point.
         report: Told the name of each recording before it is read.
+        warn: Told in what images and poses do not fit, where no usual mistake explains it.
 
     Raises:
         HandfulError: Something is wrong; the message names the file, the field and the cure.
     """
-    path = Path(folder)
+    manifest, setup, description, recordings = _opened(Path(folder), voxel)
+    read = {
+        name: _read_steps(name, *recordings[name], setup, report)
+        for name in list(recordings)[:LOOKED_AT]
+    }
+    check_poses([step for steps in read.values() for step in steps], setup, manifest, ARM, warn)
+    demonstrations = []
+    for name, (opened, root) in recordings.items():
+        steps = read.pop(name, None) or _read_steps(name, opened, root, setup, report)
+        with errors_at(opened.address):
+            demonstrations.append(
+                demonstration_from_sights(name, steps, setup.gripper, setup.options)
+            )
+    with errors_at(manifest):
+        return DemoSet(tuple(demonstrations), setup.gripper, description)
+
+
+def _opened(
+    path: Path, voxel: float
+) -> tuple[Path, RecordingSetup, str, dict[str, tuple[Fields, Path]]]:
+    """The manifest, what it says of all recordings, its description, and each recording by name.
+
+    With each recording is the folder that its images are relative to.
+    """
     manifest = path if path.name == MANIFEST else path / MANIFEST
     if not manifest.is_file():
         raise DemoError(
@@ -65,12 +99,7 @@ def import_rgbd(
         if name in recordings:  # before any image is read: each takes time and memory
             raise DemoError(f"{where}: the recording {name!r} is there twice: each has its name.")
         recordings[name] = opened, root
-    demonstrations = [
-        _read_recording(name, opened, root, setup, report)
-        for name, (opened, root) in recordings.items()
-    ]
-    with errors_at(manifest):
-        return DemoSet(tuple(demonstrations), setup.gripper, description)
+    return manifest, setup, description, recordings
 
 
 def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
@@ -83,21 +112,19 @@ def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
     return read_json(path), str(path), path.parent
 
 
-def _read_recording(
+def _read_steps(
     name: str,
     fields: Fields,
     root: Path,
     setup: RecordingSetup,
     report: Callable[[str], None] | None,
-) -> Demonstration:
-    address = fields.address
+) -> list[SeenStep]:
     if report is not None:
         report(name)
     entries = fields.items("steps", MAX_STEPS)
     steps = [_read_step(step, where, root, setup) for where, step in entries]
     fields.done()
-    with errors_at(address):
-        return demonstration_from_sights(name, steps, setup.gripper, setup.options)
+    return steps
 
 
 def _read_step(value: Any, address: str, root: Path, setup: RecordingSetup) -> SeenStep:
@@ -154,4 +181,66 @@ def _read_sight(value: Any, address: str, root: Path, setup: RecordingSetup) -> 
         if not setup.keep_flying_pixels:
             view = without_flying_pixels(view)
         with errors_at(depth.name):
-            return Sight(cloud_from_rgbd(view), gripper, address)
+            cloud = cloud_from_rgbd(view)
+        return Sight(cloud, gripper, address, PosedView.of(camera, view, gripper))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedHand:
+    """A picture in which a camera sees the hand, and where the arm says that it is.
+
+    Attributes:
+        sight: The picture, as a cloud in the robot's frame; it says where the gripper was.
+        camera: As the file describes it.
+        length_unit: Of the file.
+    """
+
+    sight: Sight
+    camera: RecordingCamera
+    length_unit: str
+
+    @property
+    def T_scene_gripper(self) -> Pose:
+        """Where the arm says the gripper was."""
+        assert self.sight.T_scene_gripper is not None  # checked when it was read
+        return self.sight.T_scene_gripper
+
+    def corrected(self, correction: Pose) -> str:
+        """The camera's pose as it is to be written into the file.
+
+        Args:
+            correction: By which the cloud is to be moved in the robot's frame.
+        """
+        pose = correction @ self.camera.pose(self.T_scene_gripper)
+        if self.camera.on_wrist:
+            pose = np.linalg.inv(self.T_scene_gripper) @ pose
+        return f'"{self.camera.field}": {pose_text(pose, self.length_unit)}'
+
+
+def recorded_hands(folder: str | Path) -> tuple[Gripper, list[RecordedHand]]:
+    """The gripper, and pictures of the hand in the views of what is held.
+
+    Args:
+        folder: Of RGB-D recordings; the first of them are read.
+
+    Raises:
+        DemoError: There is no such view.
+    """
+    manifest, setup, _, recordings = _opened(Path(folder), 0.0)
+    steps = [
+        step
+        for name in list(recordings)[:LOOKED_AT]
+        for step in _read_steps(name, *recordings[name], setup, None)
+    ]
+    found = [
+        RecordedHand(sight, setup.cameras[sight.view.camera], setup.units.length)
+        for step in steps
+        for sight in step.held
+        if sight.view is not None
+    ]
+    if not found:
+        raise DemoError(
+            f"{manifest}: no step has views under 'held', in which a camera sees the hand and "
+            "'T_robot_gripper' says where it is: record two or three, see docs/recordings.md."
+        )
+    return setup.gripper, found
