@@ -141,6 +141,17 @@ def _swap_all_quaternions(folder: Path) -> None:
         _edit(path, swap)
 
 
+def _swap_quaternions_of_arm(folder: Path) -> None:
+    """The arm's program writes w, x, y, z; the cameras were calibrated by another one."""
+
+    def swap(step: dict[str, Any]) -> None:
+        for pose in _poses(step):
+            x, y, z, w = pose["quat_xyzw"]
+            pose["quat_xyzw"] = [w, x, y, z]
+
+    _each_step(folder, swap)
+
+
 def _invert_arm(folder: Path) -> None:
     """The arm's program gives the robot's base in the frame of the gripper."""
 
@@ -240,8 +251,11 @@ CORRUPTIONS = [
                _camera(_of_the_link), "import",
                "the pose of the camera's link (x forward, z up), not of its optical frame"),
     Corruption("every quaternion w, x, y, z under `quat_xyzw`", _swap_all_quaternions, "import",
-               "the arm's poses, and those of the cameras, are written with quaternions in the "
-               "order w, x, y, z"),
+               "turns depth by 180 degrees against colour, and the two cameras of one device look "
+               "the same way (at most 20 degrees): its quaternion is in the order w, x, y, z"),
+    Corruption("the arm's quaternions w, x, y, z under `quat_xyzw`, views and targets alike",
+               _swap_quaternions_of_arm, "import",
+               "the arm's poses are written with quaternions in the order w, x, y, z"),
     Corruption("the arm's poses inverted, views and targets alike", _invert_arm, "import",
                "the arm's poses are the inverse of what the name says"),
     Corruption("intrinsics of another resolution", _camera(_set("intrinsics", "width", to=848)),

@@ -142,8 +142,8 @@ def camera(
     """Measure how far a camera is off: where the cloud shows the hand, and where the arm says.
 
     Hold the open hand where the camera sees it, away from other things. Ends with status 1 if the
-    camera is off, or if the hand is not in the cloud. A folder of RGB-D recordings has all of it
-    already: the views of what is held, the arm's poses and the gripper.
+    camera is off, or if the hand is not in the cloud. A folder of RGB-D recordings may hold such
+    pictures itself, under `hand` in recordings.json.
 
     Example: `handful check camera peg_images`
 
@@ -194,7 +194,7 @@ def camera(
 
 
 def _check_recorded_cameras(folder: Path) -> None:
-    """Measure each camera of RGB-D recordings by the views of what is held."""
+    """Measure each camera of RGB-D recordings by its pictures of the open hand."""
     from handful.checks import check_camera
     from handful.recordings import recorded_hands
 
@@ -204,10 +204,7 @@ def _check_recorded_cameras(folder: Path) -> None:
     for name in dict.fromkeys(hand.camera.name for hand in hands):
         own = [hand for hand in hands if hand.camera.name == name]
         with console.status(escape(f"Looking for the hand in {len(own)} views of {name!r}")):
-            found = [
-                check_camera(hand.sight.cloud, hand.T_scene_gripper, gripper, holding=True)
-                for hand in own
-            ]
+            found = [check_camera(hand.sight.cloud, hand.T_scene_gripper, gripper) for hand in own]
         for hand, one in zip(own, found, strict=True):
             console.print(escape(f"{hand.sight.where}: {one}"), soft_wrap=True, highlight=False)
         off = sum(one.is_off for one in found)

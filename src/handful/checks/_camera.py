@@ -14,9 +14,8 @@ from jaxtyping import Float
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from handful.checks._hand import shape_of
 from handful.clouds import PointCloud, voxel_filter
-from handful.demos import Gripper, HandShape
+from handful.demos import Gripper
 from handful.errors import DemoError, EmptyCloudError
 from handful.render import surface_points
 
@@ -26,6 +25,8 @@ SURFACE = 6000
 """Points on the surface of the hand: one every millimetre or two."""
 LOOK = 0.12
 """Metres around the hand where its points are looked for."""
+BEHIND = 0.01
+"""Metres behind the back of the hand from which on points are the arm's."""
 STARTS = 0.035
 """Metres between the places that registration starts from, on each axis."""
 GATES = (0.03, 0.02, 0.012, 0.008, 0.006, 0.006)
@@ -114,7 +115,6 @@ def check_camera(
     T_scene_gripper: Float[np.ndarray, "4 4"],
     gripper: Gripper,
     width: float | None = None,
-    holding: bool = False,
 ) -> CameraCheck:
     """Register the described hand to a cloud that shows it.
 
@@ -123,21 +123,17 @@ def check_camera(
         T_scene_gripper: Where the arm says the gripper frame is.
         gripper: With a shape.
         width: Distance between the fingers, metres; the gripper's opening if not given.
-        holding: The hand holds something, so that nobody knows where its fingers are: the rest of
-            it is looked for.
 
     Raises:
         DemoError: The gripper has no shape.
     """
-    shape = shape_of(gripper if width is None else gripper.with_width(width), holding)
-    if shape is None:
-        parts = "no parts but fingers" if gripper.shape is not None else "no shape"
+    if gripper.shape is None:
         raise DemoError(
-            f"check camera: the gripper has {parts}, by which it is found in the cloud: describe "
+            "check camera: the gripper has no shape, by which it is found in the cloud: describe "
             "its boxes or give a mesh."
         )
-    hand = _Hand.of(shape)
-    points = _near(cloud, hand, T_scene_gripper)
+    hand = _Hand.of(gripper if width is None else gripper.with_width(width))
+    points = _near(cloud, hand, T_scene_gripper, gripper.T_gripper_contact[:3, 2])
     if points is None:
         return _result(0.0, 0.0, T_scene_gripper, T_scene_gripper, gripper, np.eye(6))
     steps = (0.0, STARTS, -STARTS)
@@ -166,7 +162,9 @@ class _Hand:
     area: float
 
     @classmethod
-    def of(cls, shape: HandShape) -> _Hand:
+    def of(cls, gripper: Gripper) -> _Hand:
+        shape = gripper.shape
+        assert shape is not None
         points, normals = [], []
         surfaces = shape.surfaces()
         areas = [_areas(vertices[faces]).sum() for vertices, faces in surfaces]
@@ -211,12 +209,20 @@ def _normals_at(
 
 
 def _near(
-    cloud: PointCloud, hand: _Hand, T: Float[np.ndarray, "4 4"]
+    cloud: PointCloud,
+    hand: _Hand,
+    T: Float[np.ndarray, "4 4"],
+    approach: Float[np.ndarray, "3"],
 ) -> Float[np.ndarray, "points 3"] | None:
-    """The points around the place where the hand should be, thinned; None if there are few."""
+    """The points around the place where the hand should be, thinned; None if there are few.
+
+    Those behind its back are left out: they are the arm's.
+    """
     moved = hand.points @ T[:3, :3].T + T[:3, 3]
     low, high = moved.min(axis=0) - LOOK, moved.max(axis=0) + LOOK
     close = ((cloud.points >= low) & (cloud.points <= high)).all(axis=1)
+    back = float((hand.points @ approach).min()) - BEHIND
+    close[close] = (cloud.points[close] - T[:3, 3]) @ T[:3, :3] @ approach > back
     if close.sum() < 50:
         return None
     try:

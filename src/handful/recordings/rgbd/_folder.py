@@ -55,30 +55,45 @@ def import_rgbd(
     Raises:
         HandfulError: Something is wrong; the message names the file, the field and the cure.
     """
-    manifest, setup, description, recordings = _opened(Path(folder), voxel)
+    opened = _opened(Path(folder), voxel)
+    manifest, setup, recordings = opened.manifest, opened.setup, opened.recordings
     read = {
         name: _read_steps(name, *recordings[name], setup, report)
         for name in list(recordings)[:LOOKED_AT]
     }
     check_poses([step for steps in read.values() for step in steps], setup, manifest, ARM, warn)
     demonstrations = []
-    for name, (opened, root) in recordings.items():
-        steps = read.pop(name, None) or _read_steps(name, opened, root, setup, report)
-        with errors_at(opened.address):
+    for name, (content, root) in recordings.items():
+        steps = read.pop(name, None) or _read_steps(name, content, root, setup, report)
+        with errors_at(content.address):
             demonstrations.append(
                 demonstration_from_sights(name, steps, setup.gripper, setup.options)
             )
     with errors_at(manifest):
-        return DemoSet(tuple(demonstrations), setup.gripper, description)
+        return DemoSet(tuple(demonstrations), setup.gripper, opened.description)
 
 
-def _opened(
-    path: Path, voxel: float
-) -> tuple[Path, RecordingSetup, str, dict[str, tuple[Fields, Path]]]:
-    """The manifest, what it says of all recordings, its description, and each recording by name.
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A manifest that was read.
 
-    With each recording is the folder that its images are relative to.
+    Attributes:
+        manifest: The file.
+        setup: What all recordings share.
+        description: Of the set.
+        recordings: By name: fields, and the folder that its images are relative to.
+        hand: Views of the open hand, not read yet, with their addresses.
     """
+
+    manifest: Path
+    setup: RecordingSetup
+    description: str
+    recordings: dict[str, tuple[Fields, Path]]
+    hand: list[tuple[str, Any]]
+
+
+def _opened(path: Path, voxel: float) -> _Opened:
+    """Read the manifest, and which recordings there are."""
     manifest = path if path.name == MANIFEST else path / MANIFEST
     if not manifest.is_file():
         raise DemoError(
@@ -90,6 +105,7 @@ def _opened(
     description = fields.text("description", "")
     setup = read_setup(fields, manifest, voxel)
     entries = fields.items("recordings", MAX_RECORDINGS)
+    hand = list(fields.items("hand", MAX_VIEWS)) if fields.has("hand") else []
     fields.done()
     recordings: dict[str, tuple[Fields, Path]] = {}
     for address, value in entries:
@@ -99,7 +115,7 @@ def _opened(
         if name in recordings:  # before any image is read: each takes time and memory
             raise DemoError(f"{where}: the recording {name!r} is there twice: each has its name.")
         recordings[name] = opened, root
-    return manifest, setup, description, recordings
+    return _Opened(manifest, setup, description, recordings, hand)
 
 
 def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
@@ -218,29 +234,24 @@ class RecordedHand:
 
 
 def recorded_hands(folder: str | Path) -> tuple[Gripper, list[RecordedHand]]:
-    """The gripper, and pictures of the hand in the views of what is held.
+    """The gripper, and the pictures of its open, empty hand.
 
     Args:
-        folder: Of RGB-D recordings; the first of them are read.
+        folder: Of RGB-D recordings.
 
     Raises:
-        DemoError: There is no such view.
+        DemoError: There are none.
     """
-    manifest, setup, _, recordings = _opened(Path(folder), 0.0)
-    steps = [
-        step
-        for name in list(recordings)[:LOOKED_AT]
-        for step in _read_steps(name, *recordings[name], setup, None)
-    ]
-    found = [
-        RecordedHand(sight, setup.cameras[sight.view.camera], setup.units.length)
-        for step in steps
-        for sight in step.held
-        if sight.view is not None
-    ]
+    opened = _opened(Path(folder), 0.0)
+    setup, found = opened.setup, []
+    for where, value in opened.hand:
+        sight = _read_sight(value, where, opened.manifest.parent, setup)
+        if sight.view is None or sight.T_scene_gripper is None:
+            raise DemoError(f"{where}: has no 'T_robot_gripper': where the arm says the hand is.")
+        found.append(RecordedHand(sight, setup.cameras[sight.view.camera], setup.units.length))
     if not found:
         raise DemoError(
-            f"{manifest}: no step has views under 'held', in which a camera sees the hand and "
-            "'T_robot_gripper' says where it is: record two or three, see docs/recordings.md."
+            f"{opened.manifest}: has no field 'hand' with views of the open, empty hand, by which "
+            "a camera is measured: take one or more and write them there, see docs/checks.md."
         )
     return setup.gripper, found
