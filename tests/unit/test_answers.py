@@ -278,6 +278,8 @@ def test_wrong_kinds_are_sentences(demos, pick):
 
         def observe_scene(self) -> PointCloud: ...
 
+    scene, far = demos[0].steps[0].scene, np.eye(4)
+    far[0, 3] = 400.0
     for call, told in [
         (lambda: pick.for_gripper("franka-hand"), "need a Gripper"),
         (lambda: handful.train_step("out/mug", "pick"), "need a DemoSet"),
@@ -291,6 +293,16 @@ def test_wrong_kinds_are_sentences(demos, pick):
         (lambda: Limits(approach=(0, 0, -1, 0.9)), "need an ApproachCone"),
         (lambda: Limits(table="0"), "table is '0': need its height in metres"),
         (lambda: ApproachCone((0, 0, -1), 60), r"60 degrees are 1\.05"),
+        (lambda: Limits(workspace=Box((-400, -400, 0), (400, 400, 500))), "goes to 500 m"),
+        (lambda: pick.sample(scene, n=1, workspace=((0, 0, 0), (1, 1, 1))), "need a Box"),
+        (lambda: pick.answer(scene, n=1, seed="a"), "seed is 'a': need a whole number"),
+        (lambda: pick.answer(scene, n=1, least_confidence="x"), "least confidence is 'x'"),
+        (lambda: pick.answer(scene, n=1, pre_distance=80), "pre_distance is 80: need 0 to 2"),
+        (lambda: pick.answer(scene, n=1, frame=None), "frame is None: need its name"),
+        (lambda: pick.answer(scene, n=1, stamp="now"), "stamp is 'now': need a number"),
+        (lambda: pick.rate(far, scene), "is 400 m from the origin.*by 0.001"),
+        (lambda: demos["demo_9"], "unknown demonstration 'demo_9'"),
+        (lambda: demos[0].step(0), "unknown step '0'"),
         (lambda: ApproachCone("down", 0.9), "need three numbers, and radians"),
         (lambda: handful.run_task(Half(), demos.task, {}), "observe_grasp, reach, execute"),
     ]:

@@ -21,7 +21,7 @@ from handful.policy._collision import SceneSurface, thinned_points
 from handful.policy._grasped import closes_on_something
 from handful.policy._interfaces import Robot
 from handful.policy._motion import backed_off
-from handful.policy._tiles import grown
+from handful.policy._tiles import check_workspace, grown
 from handful.policy._verdict import Verdict
 
 RISES = (0.03, 0.015, 0.0)
@@ -55,7 +55,9 @@ class ApproachCone:
                 "need three numbers, and radians."
             ) from error
         if not (math.isfinite(length) and length > 0 and 0 < angle <= math.pi):
-            degrees = f"; {angle:g} degrees are {math.radians(angle):.3g}" if angle > 0 else ""
+            degrees = (
+                f"; {angle:g} degrees are {math.radians(angle):.3g}" if angle > math.pi else ""
+            )
             raise OptionError(
                 f"approach cone: axis {self.axis}, half angle {self.half_angle}: need a direction, "
                 f"and radians up to pi{degrees}."
@@ -90,11 +92,8 @@ class Limits:
     takes: bool = True
 
     def __post_init__(self) -> None:
-        if self.workspace is not None and not isinstance(self.workspace, Box):
-            raise OptionError(
-                f"limits: workspace is {shown(self.workspace)}: need a Box, like Box((-0.3, -0.3, "
-                "0.0), (0.3, 0.3, 0.4)) in metres, or None."
-            )
+        if self.workspace is not None:
+            check_workspace(self.workspace, "limits: workspace")
         if self.approach is not None and not isinstance(self.approach, ApproachCone):
             raise OptionError(
                 f"limits: approach is {shown(self.approach)}: need an ApproachCone, like "
