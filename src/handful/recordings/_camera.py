@@ -142,9 +142,12 @@ def _check_beside(T_color_depth: Pose, address: str) -> None:
     if degrees > MOST_TURNED:
         x, y, z, w = turn.as_quat()
         cure = "check it"
-        for order, quat in (("w, x, y, z", (y, z, w, x)), ("x, y, z, w", (w, x, y, z))):
+        for order, quat in (("wxyz", (y, z, w, x)), ("xyzw", (w, x, y, z))):
             if np.degrees(Rotation.from_quat(quat).magnitude()) <= MOST_TURNED:
-                cure = f"its quaternion is in the order {order}: name it, and others from there, so"
+                cure = (
+                    f"its quaternion is in the order {', '.join(order)}: name it `quat_{order}`, "
+                    "and all others that the same program wrote"
+                )
         raise DemoError(
             f"{address}: turns depth by {degrees:.0f} degrees against colour, and the two cameras "
             f"of one device look the same way (at most {MOST_TURNED:g} degrees): {cure}."
