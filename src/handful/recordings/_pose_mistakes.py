@@ -24,6 +24,8 @@ MENDED, BETTER = 1.15, 0.3
 up by the second."""
 SIMPLER = 0.06
 """How much better the worst share must be under a mistake that concerns more poses."""
+MOST_VIEWS = 12
+"""Of one scene, and of what is held."""
 FARTHEST = 3.0
 """Metres: no camera is taken to be farther away because its position is in another unit."""
 
@@ -145,8 +147,8 @@ def check_poses(
     Raises:
         DemoError: A usual mistake explains why they do not fit.
     """
-    scenes = [[sight.view for sight in step.scene if sight.view is not None] for step in steps]
-    held = [sight.view for step in steps for sight in step.held if sight.view is not None]
+    scenes = [_some([one.view for one in step.scene if one.view is not None]) for step in steps]
+    held = _some([sight.view for step in steps for sight in step.held if sight.view is not None])
     problem = pose_problem(
         scenes, held, setup.cameras, setup.gripper, setup.options.workspace, setup.units.length, arm
     )
@@ -154,6 +156,13 @@ def check_poses(
         raise DemoError(f"{file}: {problem.told}")
     if problem is not None and warn is not None:
         warn(f"{file}: {problem.told}")
+
+
+def _some(views: list[PosedView]) -> list[PosedView]:
+    """Some of many views, from the first to the last: their pairs are compared."""
+    if len(views) <= MOST_VIEWS:
+        return views
+    return [views[index] for index in np.linspace(0, len(views) - 1, MOST_VIEWS).astype(int)]
 
 
 def pose_problem(
