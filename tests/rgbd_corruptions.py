@@ -116,6 +116,52 @@ def _invert(name: str) -> Callable[[dict[str, Any]], None]:
     return lambda camera: _put(camera[name], np.linalg.inv(_matrix(camera[name])))
 
 
+def _in_metres(camera: dict[str, Any]) -> None:
+    pose = camera["T_gripper_camera"]
+    pose["position"] = [value / 1000.0 for value in pose["position"]]
+
+
+def _of_the_link(camera: dict[str, Any]) -> None:
+    """The pose that a robot's description has: x forward, y left, z up."""
+    optical_in_link = np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+    T = _matrix(camera["T_robot_camera"])
+    T[:3, :3] = T[:3, :3] @ optical_in_link.T
+    _put(camera["T_robot_camera"], T)
+
+
+def _swap_all_quaternions(folder: Path) -> None:
+    """One program that writes w, x, y, z wrote all poses."""
+
+    def swap(content: Any) -> None:
+        for pose in _poses(content):
+            x, y, z, w = pose["quat_xyzw"]
+            pose["quat_xyzw"] = [w, x, y, z]
+
+    for path in (folder / MANIFEST, *sorted(folder.glob("*/recording.json"))):
+        _edit(path, swap)
+
+
+def _swap_quaternions_of_arm(folder: Path) -> None:
+    """The arm's program writes w, x, y, z; the cameras were calibrated by another one."""
+
+    def swap(step: dict[str, Any]) -> None:
+        for pose in _poses(step):
+            x, y, z, w = pose["quat_xyzw"]
+            pose["quat_xyzw"] = [w, x, y, z]
+
+    _each_step(folder, swap)
+
+
+def _invert_arm(folder: Path) -> None:
+    """The arm's program gives the robot's base in the frame of the gripper."""
+
+    def invert(step: dict[str, Any]) -> None:
+        for pose in _poses(step):
+            _put(pose, np.linalg.inv(_matrix(pose)))
+
+    _each_step(folder, invert)
+
+
 def _metres(folder: Path) -> None:
     """The unit says metres, and the numbers are millimetres."""
     _edit(folder / MANIFEST, _set("length_unit", to="m"))
@@ -194,8 +240,24 @@ CORRUPTIONS = [
     Corruption("`depth_scale` ten times too large", _camera(_set("depth_scale", to=0.01)),
                "import", "check the depth unit"),
     Corruption("`T_robot_camera` inverted", _camera(_invert("T_robot_camera")), "import",
-               "nothing is seen within 0.25 m of the gripper at its recorded pose: check that the "
-               "pose belongs to the picture, and the camera's pose"),
+               "T_robot_camera of the camera 'table' is the inverse of what the name says"),
+    Corruption("hand-eye pose `T_gripper_camera` inverted",
+               _camera(_invert("T_gripper_camera"), "wrist"), "import",
+               "T_gripper_camera of the camera 'wrist' is the inverse of what the name says"),
+    Corruption("hand-eye pose in metres in a file of millimetres",
+               _camera(_in_metres, "wrist"), "import",
+               "its position is in metres, and `length_unit` says mm"),
+    Corruption("pose of a camera's link instead of its optical frame",
+               _camera(_of_the_link), "import",
+               "the pose of the camera's link (x forward, z up), not of its optical frame"),
+    Corruption("every quaternion w, x, y, z under `quat_xyzw`", _swap_all_quaternions, "import",
+               "turns depth by 180 degrees against colour, and the two cameras of one device look "
+               "the same way (at most 20 degrees): its quaternion is in the order w, x, y, z"),
+    Corruption("the arm's quaternions w, x, y, z under `quat_xyzw`, views and targets alike",
+               _swap_quaternions_of_arm, "import",
+               "the arm's poses are written with quaternions in the order w, x, y, z"),
+    Corruption("the arm's poses inverted, views and targets alike", _invert_arm, "import",
+               "the arm's poses are the inverse of what the name says"),
     Corruption("intrinsics of another resolution", _camera(_set("intrinsics", "width", to=848)),
                "import", "its camera's intrinsics are for 848 x 240: save images as they were "
                "calibrated"),

@@ -95,6 +95,7 @@ def unknown_name_message(kind: str, name: str, valid: Iterable[str]) -> str:
         valid: The names that exist.
     """
     names = sorted(valid)
+    name = name if isinstance(name, str) else repr(name)
     name = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 3] + "..."
     nearest = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""

@@ -10,6 +10,7 @@ from handful.clouds import write_cloud
 from handful.demos import save_demos
 from handful.evaluation import _folds as folds
 from handful.learning import recipe_for, train_in_folder
+from handful.recordings import write_rgbd_example
 from samples import thin_sample
 from small_training import smaller
 
@@ -70,6 +71,35 @@ def test_check_camera_says_that_there_is_no_hand(run, good, tmp_path):
     assert done.returncode == 1, done.stderr
     assert "The hand is not in the cloud" in done.stdout
     assert (tmp_path / "camera.png").is_file()
+
+
+@pytest.mark.slow(seconds=10)
+def test_check_camera_measures_the_cameras_of_recordings(run, tmp_path):
+    folder = write_rgbd_example(tmp_path / "peg_images", 1)
+    done = run("check", "camera", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Camera 'table': is where its pose says: the hand is elsewhere in 0 of 3" in done.stdout
+    manifest = json.loads((folder / "recordings.json").read_text())
+    place = manifest["cameras"]["table"]["T_robot_camera"]
+    right = np.array(place["position"])
+    place["position"] = np.add(right, [12.0, -9.0, 8.0]).tolist()
+    (folder / "recordings.json").write_text(json.dumps(manifest))
+    done = run("check", "camera", folder)
+    assert done.returncode == 1
+    assert "Camera 'table': is off: the hand is elsewhere in 3 of 3 views." in done.stdout
+    written = json.loads(done.stdout.split('"T_robot_camera": ')[1].splitlines()[0])
+    assert np.linalg.norm(right - written["position"]) < 3.0  # millimetres
+    del manifest["hand"]
+    (folder / "recordings.json").write_text(json.dumps(manifest))
+    done = run("check", "camera", folder)
+    assert done.returncode == 1
+    assert "has no field 'hand' with views of the open, empty hand" in done.stderr
+    done = run("check", "camera", folder, "--gripper", "franka-hand")
+    assert done.returncode == 2
+    assert "leave out --pose, --gripper" in done.stderr
+    done = run("check", "camera", folder / "recordings.ply")
+    assert done.returncode == 2
+    assert "give the arm's pose with --pose and the hand with --gripper" in done.stderr
 
 
 def test_evaluate_writes_a_page_and_report_writes_it_again(run, good, tmp_path, monkeypatch):

@@ -34,7 +34,16 @@ def commands() -> list[str]:
     (block,) = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     found = [line.removeprefix("$ ") for line in block.splitlines()]
     names = [name_of(command) for command in found]
-    assert names == ["sample", "import", "check", "train", "evaluate", "serve", *["client"] * 3]
+    assert names == [
+        "sample",
+        "check",
+        "import",
+        "check",
+        "train",
+        "evaluate",
+        "serve",
+        *["client"] * 3,
+    ]
     if WHOLE:
         return found
     return [one.replace("--demos 10", "--demos 2") for one in found if name_of(one) != "evaluate"]
@@ -116,6 +125,8 @@ def test_the_road_of_a_new_user(built_wheel, installed, tmp_path, capsys):
             served.stdout.close()
     count = 10 if WHOLE else 2
     found = {name_of(command): text for command, text in reversed(said.items())}
+    found["check"] = said["handful check peg"]
+    assert "Camera 'table': is where its pose says" in said["handful check camera peg_images"]
     assert f"{count} demonstrations checked: poses and clouds fit each other" in found["check"]
     assert "Own demonstrations" in found["train"]
     assert found["client"].strip() == "peg: 'take peg' (pick), 'insert peg' (place)"

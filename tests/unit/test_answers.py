@@ -36,6 +36,7 @@ from handful.policy._width import width_between
 from policy_samples import box_surface, contact_at, level_plane
 from samples import thin_sample
 from small_training import small_recipe
+from unchecked import unchecked
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +332,8 @@ def test_wrong_kinds_are_sentences(demos, pick):
 
         def observe_scene(self) -> PointCloud: ...
 
+    scene, far = demos[0].steps[0].scene, np.eye(4)
+    far[0, 3] = 400.0
     for call, told in [
         (lambda: pick.for_gripper("franka-hand"), "need a Gripper"),
         (lambda: handful.train_step("out/mug", "pick"), "need a DemoSet"),
@@ -340,22 +343,25 @@ def test_wrong_kinds_are_sentences(demos, pick):
         (lambda: read_cloud(b"scene.ply"), "need a path"),
         (lambda: pick.answer(demos[0].steps[0].scene, n="9"), "n is '9': need a whole number"),
         (lambda: pick.answer(demos[0].steps[0].scene, limits=0.1), "limits is 0.1: need Limits"),
+        (lambda: Limits(workspace=[0, 0, 0, 1, 1, 1]), r"workspace is \[0, 0.*need a Box"),
+        (lambda: Limits(approach=(0, 0, -1, 0.9)), "need an ApproachCone"),
+        (lambda: Limits(table="0"), "table is '0': need its height in metres"),
+        (lambda: ApproachCone((0, 0, -1), 60), r"60 degrees are 1\.05"),
+        (lambda: Limits(workspace=Box((-400, -400, 0), (400, 400, 500))), "goes to 500 m"),
+        (lambda: pick.sample(scene, n=1, workspace=((0, 0, 0), (1, 1, 1))), "need a Box"),
+        (lambda: pick.answer(scene, n=1, seed="a"), "seed is 'a': need a whole number"),
+        (lambda: pick.answer(scene, n=1, least_confidence="x"), "least confidence is 'x'"),
+        (lambda: pick.answer(scene, n=1, pre_distance=80), "pre_distance is 80: need 0 to 2"),
+        (lambda: pick.answer(scene, n=1, frame=None), "frame is None: need its name"),
+        (lambda: pick.answer(scene, n=1, stamp="now"), "stamp is 'now': need a number"),
+        (lambda: pick.rate(far, scene), "is 400 m from the origin.*by 0.001"),
+        (lambda: demos["demo_9"], "unknown demonstration 'demo_9'"),
+        (lambda: demos[0].step(0), "unknown step '0'"),
+        (lambda: ApproachCone("down", 0.9), "need three numbers, and radians"),
         (lambda: handful.run_task(Half(), demos.task, {}), "observe_grasp, reach, execute"),
     ]:
         with pytest.raises((OptionError, HandfulError), match=told):
             unchecked(call)
-
-
-def unchecked(call) -> None:
-    """Call with the run-time type checker of the tests aside, as a user does."""
-    from jaxtyping import config
-
-    before = config.jaxtyping_disable
-    config.update("jaxtyping_disable", True)
-    try:
-        call()
-    finally:
-        config.update("jaxtyping_disable", before)
 
 
 def test_a_gripper_without_shape_is_judged_by_limits_alone(demos, pick):

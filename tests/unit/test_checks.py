@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from corruptions import CORRUPTIONS, each, inverted, other_contact, with_hand_in_view
 from handful.checks import LIMITS, Check, Recorded, check_demos, measures
-from handful.checks._plane import largest_plane
+from handful.clouds import largest_plane
 from handful.demos import ContactFrame, DemoSet, Gripper, Step
 from policy_samples import level_plane
 from samples import mug_sample, small_demos, thin_sample

@@ -26,8 +26,9 @@ from handful.client import (
     View,
 )
 from handful.client._questions import question
-from handful.clouds import array_from_bytes, cloud_from_bytes
+from handful.clouds import Box, array_from_bytes, cloud_from_bytes
 from handful.errors import HandfulError, OptionError
+from unchecked import unchecked
 
 POSE = AnsweredPose(np.eye(4), np.eye(4), np.eye(4), 0.08, None, 1.0, 0.9, True, "")
 ANSWER = answer_to_json(PoseAnswer("pick", "pick", "", 0.08, True, 0, "", 0.5, (POSE,), 0.1))
@@ -209,6 +210,32 @@ def test_pauses_grow_and_end_at_the_deadline():
     for wrong in ({"timeout": 0}, {"timeout": float("inf")}, {"url": "127.0.0.1:8720"}):
         with pytest.raises(OptionError):
             Client(**wrong)
+
+
+def test_wrong_kinds_are_sentences():
+    """As they come without the run-time type checker of the tests."""
+    client = Client("http://127.0.0.1:1", timeout=0.2)
+    for call, told in [
+        (lambda: Client(8720), "url is 8720: need one like"),
+        (lambda: Client(token=None), "token is None: need text"),
+        (lambda: Client(timeout="5"), "timeout is '5': need a positive number"),
+        (lambda: client.poses(None, CLOUD), "step is None: need its name"),
+        (lambda: client.poses("pick", [["a", "b", "c"]]), "equally many real numbers"),
+        (
+            lambda: client.poses("pick", View(np.ones((4, 4)), [1], 1, 1, 1, 1)),
+            r"a pose of shape \(1,\)",
+        ),
+        (lambda: client.rate("pick", "here", CLOUD), "something else than numbers"),
+        (lambda: client.rate("pick", np.zeros((2, 7)), CLOUD), r"shape \(2, 7\)"),
+        (lambda: client.rate("pick", np.full((4, 4), np.nan), CLOUD), "not finite"),
+    ]:
+        with pytest.raises(HandfulError, match=told):
+            unchecked(call)
+
+
+def test_a_workspace_may_be_a_box():
+    asked = question(CLOUD, None, workspace=Box((0.0, 0.0, 0.0), (1.0, 1.0, 0.5)))
+    assert asked.fields["workspace"] == "0.0 0.0 0.0 1.0 1.0 0.5"
 
 
 # --- what is sent -----------------------------------------------------------------------------

@@ -114,6 +114,24 @@ def test_a_mistake_is_one_sentence(dataset, setup, keys, to, told):
         import_lerobot(dataset, setup, STEPS)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda hand, _: hand.update(quat_wxyz=hand.pop("quat_xyzw")),
+         "the arm's poses are written with quaternions in the order x, y, z, w, and were read as "
+         "w, x, y, z.*name the quaternions `quat_xyzw` in `end_effector`"),
+        (lambda _, camera: camera.update(quat_wxyz=camera.pop("quat_xyzw")),
+         "T_robot_camera of the camera 'front' is written with quaternions in the order x"),
+    ],
+)  # fmt: skip
+def test_poses_that_do_not_fit_the_images_are_named(dataset, setup, spoil, told):
+    content = json.loads(setup.read_text())
+    spoil(content["end_effector"], content["cameras"]["front"]["T_robot_camera"])
+    setup.write_text(json.dumps(content))
+    with pytest.raises(HandfulError, match=told):
+        import_lerobot(dataset, setup, STEPS)
+
+
 def test_what_the_format_lacks_is_said(dataset, tmp_path):
     with pytest.raises(HandfulError, match="hold neither intrinsics nor camera poses: give a"):
         import_lerobot(dataset, tmp_path / "none.json")

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from handful.apps._options import FAILED
 from handful.apps._pictures import check_picture_name, write_picture
-from handful.errors import DemoError
+from handful.errors import DemoError, OptionError
 
 if TYPE_CHECKING:
     from handful.checks import CheckReport
@@ -115,22 +115,22 @@ def camera(
         Path,
         typer.Argument(
             help="Cloud that shows the hand, moved into the robot's frame by the camera pose that "
-            "is checked: PLY, PCD or NPZ, metres.",
+            "is checked: PLY, PCD or NPZ, metres. Or a folder of RGB-D recordings.",
             show_default=False,
         ),
     ],
     pose: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             help="JSON file with the arm's pose of the gripper frame at that moment: 4 rows of 4 "
             "numbers, or an object with `position` and `quat_wxyz` or `quat_xyzw`.",
             show_default=False,
         ),
-    ],
+    ] = None,
     gripper: Annotated[
-        str,
+        str | None,
         typer.Option(help="A known hand, or a JSON file, with its shape.", show_default=False),
-    ],
+    ] = None,
     width: Annotated[
         float | None,
         typer.Option(help="Distance between the fingers, metres.", show_default="fully open"),
@@ -142,7 +142,10 @@ def camera(
     """Measure how far a camera is off: where the cloud shows the hand, and where the arm says.
 
     Hold the open hand where the camera sees it, away from other things. Ends with status 1 if the
-    camera is off, or if the hand is not in the cloud.
+    camera is off, or if the hand is not in the cloud. A folder of RGB-D recordings may hold such
+    pictures itself, under `hand` in recordings.json.
+
+    Example: `handful check camera peg_images`
 
     Example: `handful check camera hand.ply --pose pose.json --gripper franka-hand --picture c.png`
     """
@@ -153,6 +156,19 @@ def camera(
 
     if picture is not None:
         check_picture_name(picture)
+    if cloud.is_dir() or cloud.name == "recordings.json":
+        if pose is not None or gripper is not None or width is not None or picture is not None:
+            raise OptionError(
+                f"{cloud}: is a folder of RGB-D recordings, which says poses and gripper itself: "
+                "leave out --pose, --gripper, --width and --picture."
+            )
+        _check_recorded_cameras(cloud)
+        return
+    if pose is None or gripper is None:
+        raise OptionError(
+            f"{cloud}: is one cloud: give the arm's pose with --pose and the hand with --gripper, "
+            "or a folder of RGB-D recordings instead of the cloud."
+        )
     hand = load_gripper(gripper)
     seen = read_cloud(cloud)
     T_scene_gripper = pose_from_json(read_json(pose), str(pose))
@@ -175,6 +191,45 @@ def camera(
         console.print(escape(f"Picture: {picture}"), soft_wrap=True)
     if found.is_off or not found.found:
         raise typer.Exit(FAILED)
+
+
+def _check_recorded_cameras(folder: Path) -> None:
+    """Measure each camera of RGB-D recordings by its pictures of the open hand."""
+    from handful.checks import check_camera
+    from handful.recordings import recorded_hands
+
+    with console.status(escape(f"Reading {folder}")):
+        gripper, hands = recorded_hands(folder)
+    bad = False
+    for name in dict.fromkeys(hand.camera.name for hand in hands):
+        own = [hand for hand in hands if hand.camera.name == name]
+        with console.status(escape(f"Looking for the hand in {len(own)} views of {name!r}")):
+            found = [check_camera(hand.sight.cloud, hand.T_scene_gripper, gripper) for hand in own]
+        for hand, one in zip(own, found, strict=True):
+            console.print(escape(f"{hand.sight.where}: {one}"), soft_wrap=True, highlight=False)
+        off = sum(one.is_off for one in found)
+        seen = [index for index, one in enumerate(found) if one.found]
+        wrong = 2 * off > len(seen) or not seen
+        bad |= wrong
+        console.print(
+            escape(f"Camera {name!r}: {_told_of_camera(len(found), len(seen), off)}"),
+            soft_wrap=True,
+        )
+        if wrong and seen:
+            best = min(seen, key=lambda index: found[index].offset_error)
+            cure = own[best].corrected(found[best].correction)
+            console.print(escape(f"Correct it: {cure}"), soft_wrap=True, highlight=False)
+    if bad:
+        raise typer.Exit(FAILED)
+
+
+def _told_of_camera(views: int, seen: int, off: int) -> str:
+    """What was found in the views of a camera, in a sentence."""
+    if not seen:
+        return f"the hand is in none of {views} views."
+    if 2 * off > seen:
+        return f"is off: the hand is elsewhere in {off} of {seen} views."
+    return f"is where its pose says: the hand is elsewhere in {off} of {seen} views."
 
 
 def check_before_training(demos: DemoSet, folder: Path, force: bool) -> None:

@@ -68,6 +68,9 @@ def import_rgbd_command(
     scene, which show what is held, and where the gripper acted. docs/recordings.md describes it;
     `handful sample --rgbd --out DIR` writes a whole example.
 
+    Before anything is written, images are compared with the poses of cameras and arm; where they do
+    not fit, the usual mistakes are tried, and the one that explains it is named with its cure.
+
     Flying pixels are removed, the hand is cut out of scenes by its described shape, and what it
     holds is cut out around it for the grasp cloud.
 
@@ -75,11 +78,16 @@ def import_rgbd_command(
     """
     from handful.recordings import import_rgbd
 
+    doubts: list[str] = []
     with console.status(escape(f"Reading {folder}")) as status:
         demos = import_rgbd(
-            folder, voxel=voxel, report=lambda name: status.update(escape(f"Reading {name}"))
+            folder,
+            voxel=voxel,
+            report=lambda name: status.update(escape(f"Reading {name}")),
+            warn=doubts.append,
         )
     save_and_describe(demos, out, overwrite)
+    tell_doubts(doubts)
 
 
 def import_rosbag_command(
@@ -219,6 +227,7 @@ def import_lerobot_command(
             tell_events(name, events)
         return
     plan, target = step_plan(steps, drop, clear, held), asked_out(out)
+    doubts: list[str] = []
     with console.status(escape(f"Reading {folder}")) as status:
         demos = import_lerobot(
             folder,
@@ -227,8 +236,16 @@ def import_lerobot_command(
             episode or (),
             voxel,
             report=lambda name: status.update(escape(f"Reading {name}")),
+            warn=doubts.append,
         )
     save_and_describe(demos, target, overwrite)
+    tell_doubts(doubts)
+
+
+def tell_doubts(doubts: list[str]) -> None:
+    """Say in what images and recorded poses do not fit."""
+    for doubt in doubts:
+        console.print(f"[yellow]Look:[/yellow] {escape(doubt)}", soft_wrap=True, highlight=False)
 
 
 def step_plan(steps: str, drop: list[int] | None, clear: float, held: bool) -> StepPlan:

@@ -25,6 +25,8 @@ SURFACE = 6000
 """Points on the surface of the hand: one every millimetre or two."""
 LOOK = 0.12
 """Metres around the hand where its points are looked for."""
+BEHIND = 0.01
+"""Metres behind the back of the hand from which on points are the arm's."""
 STARTS = 0.035
 """Metres between the places that registration starts from, on each axis."""
 GATES = (0.03, 0.02, 0.012, 0.008, 0.006, 0.006)
@@ -131,7 +133,7 @@ def check_camera(
             "its boxes or give a mesh."
         )
     hand = _Hand.of(gripper if width is None else gripper.with_width(width))
-    points = _near(cloud, hand, T_scene_gripper)
+    points = _near(cloud, hand, T_scene_gripper, gripper.T_gripper_contact[:3, 2])
     if points is None:
         return _result(0.0, 0.0, T_scene_gripper, T_scene_gripper, gripper, np.eye(6))
     steps = (0.0, STARTS, -STARTS)
@@ -207,12 +209,20 @@ def _normals_at(
 
 
 def _near(
-    cloud: PointCloud, hand: _Hand, T: Float[np.ndarray, "4 4"]
+    cloud: PointCloud,
+    hand: _Hand,
+    T: Float[np.ndarray, "4 4"],
+    approach: Float[np.ndarray, "3"],
 ) -> Float[np.ndarray, "points 3"] | None:
-    """The points around the place where the hand should be, thinned; None if there are few."""
+    """The points around the place where the hand should be, thinned; None if there are few.
+
+    Those behind its back are left out: they are the arm's.
+    """
     moved = hand.points @ T[:3, :3].T + T[:3, 3]
     low, high = moved.min(axis=0) - LOOK, moved.max(axis=0) + LOOK
     close = ((cloud.points >= low) & (cloud.points <= high)).all(axis=1)
+    back = float((hand.points @ approach).min()) - BEHIND
+    close[close] = (cloud.points[close] - T[:3, 3]) @ T[:3, :3] @ approach > back
     if close.sum() < 50:
         return None
     try:

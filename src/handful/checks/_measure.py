@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from handful.checks._hand import body_points, shape_of
 from handful.checks._limits import LIMITS, Check, Measure
-from handful.checks._plane import Plane
 from handful.checks._recorded import Recorded, Shown, Surface, held_points
 from handful.checks._set_measures import of_the_set, shares_of_hand
+from handful.clouds import Plane
 from handful.demos import Gripper
 from handful.policy import backed_off
 

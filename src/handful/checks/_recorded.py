@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.spatial import cKDTree
 
-from handful.checks._plane import Plane, largest_plane
-from handful.clouds import PointCloud, voxel_filter
+from handful.clouds import Plane, PointCloud, largest_plane, voxel_filter
 from handful.demos import DemoSet, Gripper
 
 GRAIN = 0.004

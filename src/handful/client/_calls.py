@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 
+from handful._checks import shown
 from handful.client._errors import ClientError, ConnectionLostError, DeadlineError, RefusedError
 from handful.client._questions import Question
 from handful.client._retries import Attempts, Retries
@@ -30,8 +31,10 @@ class Calls:
     """
 
     def __init__(self, url: str, token: str, timeout: float, retries: Retries) -> None:
-        if not url.startswith(("http://", "https://")):
-            raise OptionError(f"url is {url!r}: need one like http://127.0.0.1:8720.")
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+            raise OptionError(f"url is {shown(url)}: need one like 'http://127.0.0.1:8720'.")
+        if not isinstance(token, str):
+            raise OptionError(f"token is {shown(token)}: need text; '' for none.")
         self.url, self.timeout, self.retries = url.rstrip("/"), timeout, retries
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
         Attempts.within(retries, timeout)
@@ -88,9 +91,19 @@ def wait_asked(response: httpx.Response | None) -> float:
 
 def step_path(step: str, what: str) -> str:
     """The address of something of a step."""
+    if not isinstance(step, str) or not step:
+        raise OptionError(f"step is {shown(step)}: need its name; `tasks` lists what is served.")
     return f"/v1/steps/{quote(step, safe='')}/{what}"
 
 
 def matrices(T_scene_gripper: Any) -> str:
     """Poses as JSON."""
-    return json.dumps(np.asarray(T_scene_gripper, dtype=np.float64).reshape(-1, 4, 4).tolist())
+    try:
+        poses = np.asarray(T_scene_gripper, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OptionError("poses hold something else than numbers: need [poses, 4, 4].") from error
+    if poses.ndim not in (2, 3) or poses.shape[-2:] != (4, 4):
+        raise OptionError(f"poses have shape {poses.shape}: need matrices, [poses, 4, 4].")
+    if not np.isfinite(poses).all():
+        raise OptionError("poses hold numbers that are not finite.")
+    return json.dumps(poses.reshape(-1, 4, 4).tolist())

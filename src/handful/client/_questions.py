@@ -55,9 +55,15 @@ class View:
 
     def described(self, pose: str) -> dict[str, Any]:
         """The camera, as the service wants it told."""
+        T = np.asarray(self.T_frame_camera)
+        if np.ndim(self.depth) != 2 or T.shape != (4, 4) or T.dtype.kind not in "fiu":
+            raise CloudShapeError(
+                f"a View has depth of shape {np.shape(self.depth)} and a pose of shape {T.shape}: "
+                "need an image [height, width] and numbers [4, 4]."
+            )
         camera: dict[str, Any] = {name: float(getattr(self, name)) for name in _INTRINSICS}
         camera["height"], camera["width"] = (int(side) for side in np.shape(self.depth)[:2])
-        camera[pose] = np.asarray(self.T_frame_camera, dtype=np.float64).tolist()
+        camera[pose] = T.astype(np.float64).tolist()
         if self.depth_scale is not None:
             camera["depth_scale"] = float(self.depth_scale)
         if len(self.distortion):
@@ -103,6 +109,8 @@ def question(scene: CloudLike, grasp: CloudLike | None, **options: Any) -> Quest
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if hasattr(value, "lower") and hasattr(value, "upper") and not isinstance(value, str):
+        value = [*value.lower, *value.upper]  # a `handful.clouds.Box`
     if isinstance(value, list | tuple | np.ndarray):
         return " ".join(repr(float(one)) for one in np.asarray(value, dtype=np.float64).ravel())
     return str(value)
@@ -145,7 +153,12 @@ def _cloud_file(value: CloudLike, name: str) -> tuple[str, bytes]:
 
 def _npz(name: str, points: Any, colors: Any) -> bytes:
     """A cloud as an NPZ file; colours become 8-bit integers, as in every file of clouds."""
-    xyz = np.asarray(points, dtype=np.float32)
+    try:
+        xyz = np.asarray(points, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise CloudShapeError(
+            f"{name}: holds something else than rows of equally many real numbers."
+        ) from error
     if xyz.ndim != 2 or xyz.shape[1] != 3:
         raise CloudShapeError(f"{name}: points have shape {xyz.shape}: need [n, 3].")
     arrays = {"points": xyz}

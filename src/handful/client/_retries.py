@@ -7,6 +7,7 @@ import random
 import time
 from dataclasses import dataclass
 
+from handful._checks import shown
 from handful.client._errors import ClientError, ConnectionLostError, DeadlineError, RefusedError
 from handful.errors import OptionError
 
@@ -59,8 +60,9 @@ class Attempts:
     @classmethod
     def within(cls, retries: Retries, seconds: float, repeatable: bool = True) -> Attempts:
         """Attempts that end after some seconds."""
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise OptionError(f"timeout is {seconds}: need a positive number of seconds.")
+        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not (number and math.isfinite(seconds) and seconds > 0):
+            raise OptionError(f"timeout is {shown(seconds)}: need a positive number of seconds.")
         return cls(retries, time.monotonic() + seconds, seconds, repeatable)
 
     @property

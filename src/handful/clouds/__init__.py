@@ -13,6 +13,8 @@ from ._neighbours import Edges as Edges
 from ._neighbours import NeighbourIndex as NeighbourIndex
 from ._neighbours import radius_graph as radius_graph
 from ._neighbours import radius_neighbours as radius_neighbours
+from ._plane import Plane as Plane
+from ._plane import largest_plane as largest_plane
 from ._reader import CloudReader as CloudReader
 from ._registration import registered_view as registered_view
 from ._rgbd import RgbdView as RgbdView

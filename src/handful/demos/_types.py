@@ -174,8 +174,19 @@ class DemoSet:
     def __iter__(self) -> Iterator[Demonstration]:
         return iter(self.demonstrations)
 
-    def __getitem__(self, index: int) -> Demonstration:
-        return self.demonstrations[index]
+    def __getitem__(self, index: int | str) -> Demonstration:
+        """A demonstration by its number or by its name.
+
+        Raises:
+            IndexError: There is none of that number.
+            DemoError: There is none of that name.
+        """
+        if not isinstance(index, str):
+            return self.demonstrations[index]
+        by_name = {one.name: one for one in self}
+        if index not in by_name:
+            raise DemoError(unknown_name_message("demonstration", index, by_name))
+        return by_name[index]
 
     def steps(self, name: str) -> list[Step]:
         """The step of that name of every demonstration.

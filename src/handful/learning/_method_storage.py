@@ -24,6 +24,7 @@ from handful.models import (
     config_from_json,
     config_to_json,
     digest_of,
+    no_model,
 )
 from handful.policy import step_from_json
 
@@ -149,7 +150,7 @@ def method_in(folder: str | Path) -> str:
     """
     path = Path(folder)
     if not (path / CONFIG).is_file():
-        raise FileFormatError(f"{path}: no {CONFIG} there: give the folder of a saved model.")
+        raise no_model(path)
     content = read_json(path / CONFIG)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return EDF  # whose reader says what is wrong with anything else
@@ -160,7 +161,7 @@ def _fields(path: Path) -> tuple[Fields, str]:
     """The fields of a configuration whose format is right, and the name of the method."""
     address = str(path / CONFIG)
     if not (path / CONFIG).is_file():
-        raise FileFormatError(f"{path}: no {CONFIG} there: give the folder of a saved model.")
+        raise no_model(path)
     fields = Fields(read_json(path / CONFIG), address, FileFormatError)
     name, version = fields.text("format"), fields.integer("version")
     if name != FORMAT or version != VERSION:

@@ -122,7 +122,7 @@ class RunFolder:
             FileFormatError: It is missing; the message says how to train it.
         """
         if not self.model(step).is_dir():
-            raise FileFormatError(self._why_no_model(step))
+            raise FileFormatError(self._why_no_model(self.task.step(step).name))
         return load_trained(self.model(step))
 
     def _why_no_model(self, step: str) -> str:

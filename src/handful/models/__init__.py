@@ -25,6 +25,7 @@ from ._storage import USE as USE
 from ._storage import checked_weights as checked_weights
 from ._storage import digest_of as digest_of
 from ._storage import load_model as load_model
+from ._storage import no_model as no_model
 from ._storage import save_model as save_model
 from ._thinned import ThinnedCloud as ThinnedCloud
 from ._thinned import local_moments as local_moments

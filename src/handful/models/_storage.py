@@ -66,6 +66,24 @@ def save_model(model: EdfModel, folder: str | Path, notes: dict[str, str] | None
     return target
 
 
+def no_model(path: Path) -> FileFormatError:
+    """The error of a folder that holds no model: what is there instead, and what to give."""
+    give = f"no {CONFIG} there: give the folder of a saved model"
+    if not path.exists():
+        return FileFormatError(
+            f"{path}: there is no such folder; give the folder of a saved model."
+        )
+    if (path / "run.json").is_file():
+        models = sorted(one.parent.name for one in path.glob(f"*/{CONFIG}"))
+        which = ", ".join(repr(str(path / name)) for name in models) or "and it has none yet"
+        return FileFormatError(f"{path}: is a run of `handful train`; {give} in it: {which}.")
+    if (path / "demos.json").is_file():
+        return FileFormatError(
+            f"{path}: is a demonstration folder; {give} that `handful train` has made from it."
+        )
+    return FileFormatError(f"{path}: {give}.")
+
+
 def load_model(folder: str | Path) -> EdfModel:
     """Read a model, ready for inference; whatever does not fit its configuration is an error.
 
@@ -78,7 +96,7 @@ def load_model(folder: str | Path) -> EdfModel:
     """
     path = Path(folder)
     if not (path / CONFIG).is_file():
-        raise FileFormatError(f"{path}: no {CONFIG} there: give the folder of a saved model.")
+        raise no_model(path)
     address = str(path / CONFIG)
     fields = Fields(read_json(path / CONFIG), address, FileFormatError)
     name, version = fields.text("format"), fields.integer("version")

@@ -8,7 +8,14 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from handful._checks import MAX_POSES, shown, whole_number
+from handful._checks import (
+    MAX_DERIVED_SEED,
+    MAX_POSES,
+    check_seed,
+    real_number,
+    shown,
+    whole_number,
+)
 from handful.answers import AnsweredPose, PoseAnswer, Tracking
 from handful.clouds import PointCloud
 from handful.errors import OptionError
@@ -23,6 +30,11 @@ from handful.policy._selection import PoseSelection
 from handful.policy._track import Tracked
 from handful.policy._verdict import Verdict
 from handful.policy._width import width_between
+
+MOST_BACK = 2.0
+"""Metres between a pose and its pre-pose, at most: no arm backs off farther."""
+LATEST = 1e11
+"""Seconds since 1970 of a stamp, at most: a thousand years and more."""
 
 
 def answer_for(
@@ -42,7 +54,9 @@ def answer_for(
     """Poses of a predictor of any method for a robot; see `Predictor.answer`."""
     start = time.perf_counter()
     check_least_confidence(least_confidence)
+    _check_said(pre_distance, frame, stamp)
     n = whole_number("n", n, 1, MAX_POSES)
+    check_seed(seed, MAX_DERIVED_SEED)
     judge = _Judge(predictor, scene, grasp, limits)
     workspace = None if limits is None else limits.workspace
     if not beside:
@@ -132,6 +146,19 @@ def _answered(
         if isinstance(ranked, Tracked)
         else None,
     )
+
+
+def _check_said(pre_distance: float, frame: str, stamp: float | None) -> None:
+    """Refuse what a robot cannot use.
+
+    Raises:
+        OptionError: One is out of range, or of another type.
+    """
+    real_number("pre_distance", pre_distance, 0.0, MOST_BACK)
+    if not isinstance(frame, str):
+        raise OptionError(f"frame is {shown(frame)}: need its name, as text.")
+    if stamp is not None:
+        real_number("stamp", stamp, 0.0, LATEST)
 
 
 def _chosen(poses: list[AnsweredPose], least_confidence: float) -> tuple[int | None, str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float
 
+from handful._checks import shown
 from handful.errors import OptionError
 
 SURE_ENOUGH = 0.5
@@ -150,8 +151,11 @@ def check_least_confidence(value: float) -> None:
     Raises:
         OptionError: It is not between 0 and 1.
     """
-    if not (math.isfinite(value) and 0.0 <= value <= 1.0):
-        raise OptionError(f"least confidence is {value}: need 0 (execute whatever is best) to 1.")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and 0.0 <= value <= 1.0):
+        raise OptionError(
+            f"least confidence is {shown(value)}: need 0 (execute whatever is best) to 1."
+        )
 
 
 def _logistic(

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from handful._checks import shown
 from handful.clouds import Box, PointCloud
 from handful.demos import Action, Gripper, TaskStep
 from handful.errors import GeometryError, OptionError
@@ -20,7 +21,7 @@ from handful.policy._collision import SceneSurface, thinned_points
 from handful.policy._grasped import closes_on_something
 from handful.policy._interfaces import Robot
 from handful.policy._motion import backed_off
-from handful.policy._tiles import grown
+from handful.policy._tiles import check_workspace, grown
 from handful.policy._verdict import Verdict
 
 RISES = (0.03, 0.015, 0.0)
@@ -45,11 +46,21 @@ class ApproachCone:
     half_angle: float
 
     def __post_init__(self) -> None:
-        length = math.hypot(*self.axis)
-        if not (math.isfinite(length) and length > 0 and 0 < self.half_angle <= math.pi):
+        try:
+            x, y, z = self.axis
+            length, angle = math.hypot(x, y, z), float(self.half_angle)
+        except (TypeError, ValueError) as error:
+            raise OptionError(
+                f"approach cone: axis {shown(self.axis)}, half angle {shown(self.half_angle)}: "
+                "need three numbers, and radians."
+            ) from error
+        if not (math.isfinite(length) and length > 0 and 0 < angle <= math.pi):
+            degrees = (
+                f"; {angle:g} degrees are {math.radians(angle):.3g}" if angle > math.pi else ""
+            )
             raise OptionError(
                 f"approach cone: axis {self.axis}, half angle {self.half_angle}: need a direction, "
-                "and radians up to pi."
+                f"and radians up to pi{degrees}."
             )
 
     def holds(self, direction: Float[np.ndarray, "3"]) -> bool:
@@ -81,8 +92,18 @@ class Limits:
     takes: bool = True
 
     def __post_init__(self) -> None:
-        if self.table is not None and not math.isfinite(self.table):
-            raise OptionError(f"limits: table is {self.table}: need its height in metres, or None.")
+        if self.workspace is not None:
+            check_workspace(self.workspace, "limits: workspace")
+        if self.approach is not None and not isinstance(self.approach, ApproachCone):
+            raise OptionError(
+                f"limits: approach is {shown(self.approach)}: need an ApproachCone, like "
+                "ApproachCone((0.0, 0.0, -1.0), 0.9) in radians, or None."
+            )
+        number = isinstance(self.table, int | float) and not isinstance(self.table, bool)
+        if self.table is not None and not (number and math.isfinite(self.table)):
+            raise OptionError(
+                f"limits: table is {shown(self.table)}: need its height in metres, or None."
+            )
 
 
 class Feasibility:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from handful._checks import shown
 from handful.clouds import Box
 from handful.errors import OptionError
 
@@ -101,6 +102,29 @@ def owners(
     for number, tile in enumerate(tiles):
         owner[(owner < 0) & tile.core.contains(inside)] = number
     return owner
+
+
+FARTHEST = 100.0
+"""Metres from the origin of a frame beyond which there is no robot's workspace, and no pose."""
+
+
+def check_workspace(workspace: object, name: str = "workspace") -> None:
+    """Refuse what is no box in metres.
+
+    Raises:
+        OptionError: It is something else.
+    """
+    if not isinstance(workspace, Box):
+        raise OptionError(
+            f"{name} is {shown(workspace)}: need a Box, like Box((-0.3, -0.3, 0.0), (0.3, 0.3, "
+            "0.4)) in metres, or None."
+        )
+    far = max(abs(value) for value in (*workspace.lower, *workspace.upper))
+    if far > FARTHEST:
+        raise OptionError(
+            f"{name} goes to {far:.4g} m from the origin of its frame: need metres; multiply "
+            "millimetres by 0.001."
+        )
 
 
 def grown(box: Box, margin: float) -> Box:

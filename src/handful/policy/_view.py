@@ -21,7 +21,15 @@ from handful.models import EdfModel, Field, MatchEnergy, ThinnedCloud
 from handful.policy._evidence import CONSIDERED, Judged
 from handful.policy._preparation import PreparedClouds
 from handful.policy._ranked import RankedPoses
-from handful.policy._tiles import TILE_POINTS, Tile, grown, owners, tiles_of
+from handful.policy._tiles import (
+    FARTHEST,
+    TILE_POINTS,
+    Tile,
+    check_workspace,
+    grown,
+    owners,
+    tiles_of,
+)
 from handful.sampling import ExhaustiveSearch, NothingToSearch, Sampler
 
 if TYPE_CHECKING:
@@ -72,6 +80,7 @@ class SceneView:
         T_frame_contact = T_frame_gripper @ predictor.T_trained_gripper @ gripper.T_gripper_contact
         self._contact = T_frame_contact[:3, 3]
         if workspace is not None:
+            check_workspace(workspace)
             around = self.margin + predictor.model.config.encoder.shape_radius
             scene = _near(scene, workspace, self._from_contact + around)
         clouds = preparation.clouds(scene, None, gripper)
@@ -130,6 +139,12 @@ class SceneView:
         """Poses from elsewhere with their energies, the best first; see `Predictor.rate`."""
         start = time.perf_counter()
         T_scene_gripper = poses_array(T_scene_gripper, "T_scene_gripper")
+        far = float(np.abs(T_scene_gripper[:, :3, 3]).max(initial=0.0))
+        if far > FARTHEST:
+            raise OptionError(
+                f"T_scene_gripper is {far:.4g} m from the origin of its frame: need metres; "
+                "multiply positions in millimetres by 0.001."
+            )
         judged = self._rated(T_scene_gripper)
         order = judged.energies.argsort(stable=True)
         ranked = self._ranked(judged.selected(order), start)

@@ -14,7 +14,9 @@ from .example import write_rgbd_example as write_rgbd_example
 from .lerobot import NOT_IN_THE_FORMAT as NOT_IN_THE_FORMAT
 from .lerobot import import_lerobot as import_lerobot
 from .lerobot import lerobot_events as lerobot_events
+from .rgbd import RecordedHand as RecordedHand
 from .rgbd import import_rgbd as import_rgbd
+from .rgbd import recorded_hands as recorded_hands
 from .rosbag import RosCamera as RosCamera
 from .rosbag import RosTopics as RosTopics
 from .rosbag import import_rosbag as import_rosbag

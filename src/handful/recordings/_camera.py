@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
+from scipy.spatial.transform import Rotation
 
 from handful._strict_json import Fields
 from handful.clouds import Intrinsics, RgbdView, registered_view
@@ -17,6 +18,8 @@ from handful.recordings._units import Units
 Pose = Float[np.ndarray, "4 4"]
 
 FIXED, ON_WRIST = "T_robot_camera", "T_gripper_camera"
+MOST_TURNED, MOST_APART = 20.0, 0.3
+"""Degrees and metres between the depth camera and the colour camera of one device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,27 @@ class RecordingCamera:
         own = self.depth or self.color
         return own.width, own.height
 
+    @property
+    def field(self) -> str:
+        """Name of the field that says where it is."""
+        return ON_WRIST if self.on_wrist else FIXED
+
+    def pose(self, T_robot_gripper: Pose | None) -> Pose:
+        """From its optical frame to the robot's.
+
+        Args:
+            T_robot_gripper: Where the gripper was; needed for a camera on the wrist.
+        """
+        if not self.on_wrist:
+            return self.T_base_camera
+        if T_robot_gripper is None:
+            raise DemoError(
+                f"camera {self.name!r} is on the wrist, so that the view needs "
+                "'T_robot_gripper', the arm's pose when it was taken."
+            )
+        found: Pose = T_robot_gripper @ self.T_base_camera
+        return found
+
     def view(
         self,
         color: UInt8[np.ndarray, "h w 3"],
@@ -66,14 +90,7 @@ class RecordingCamera:
             depth: The depth image, metres.
             T_robot_gripper: Where the gripper was; needed for a camera on the wrist.
         """
-        pose = self.T_base_camera
-        if self.on_wrist:
-            if T_robot_gripper is None:
-                raise DemoError(
-                    f"camera {self.name!r} is on the wrist, so that the view needs "
-                    "'T_robot_gripper', the arm's pose when it was taken."
-                )
-            pose = T_robot_gripper @ pose
+        pose = self.pose(T_robot_gripper)
         if self.depth is None:
             return RgbdView(depth, color, self.color, pose)
         return registered_view(depth, self.depth, color, self.color, self.T_color_depth, pose)
@@ -99,6 +116,7 @@ def read_camera(fields: Fields, name: str, units: Units) -> RecordingCamera:
                 "leave both out."
             )
         T_color_depth = units.pose(fields.any("T_color_depth"), f"{address}: T_color_depth")
+        _check_beside(T_color_depth, f"{address}: T_color_depth")
     elif fields.has("T_color_depth"):
         raise DemoError(
             f"{address}: has 'T_color_depth' and no 'depth_intrinsics': give both for depth "
@@ -115,6 +133,30 @@ def read_camera(fields: Fields, name: str, units: Units) -> RecordingCamera:
     place = fields.choose((FIXED, ON_WRIST))
     pose = units.pose(fields.any(place), f"{address}: {place}")
     return RecordingCamera(name, color, depth, T_color_depth, scale, place == ON_WRIST, pose)
+
+
+def _check_beside(T_color_depth: Pose, address: str) -> None:
+    """Refuse a depth camera that is not beside its colour camera and does not look the same way."""
+    turn = Rotation.from_matrix(T_color_depth[:3, :3])
+    degrees, apart = np.degrees(turn.magnitude()), float(np.linalg.norm(T_color_depth[:3, 3]))
+    if degrees > MOST_TURNED:
+        x, y, z, w = turn.as_quat()
+        cure = "check it"
+        for order, quat in (("wxyz", (y, z, w, x)), ("xyzw", (w, x, y, z))):
+            if np.degrees(Rotation.from_quat(quat).magnitude()) <= MOST_TURNED:
+                cure = (
+                    f"its quaternion is in the order {', '.join(order)}: name it `quat_{order}`, "
+                    "and all others that the same program wrote"
+                )
+        raise DemoError(
+            f"{address}: turns depth by {degrees:.0f} degrees against colour, and the two cameras "
+            f"of one device look the same way (at most {MOST_TURNED:g} degrees): {cure}."
+        )
+    if apart > MOST_APART:
+        raise DemoError(
+            f"{address}: puts the depth camera {apart:.3g} m from the colour camera: at most "
+            f"{MOST_APART:g} m makes sense in one device; check the unit."
+        )
 
 
 def intrinsics_from_json(value: Any, address: str) -> Intrinsics:

@@ -17,6 +17,7 @@ from scipy.spatial import cKDTree
 from handful.clouds import Box, PointCloud, concatenate, voxel_filter
 from handful.demos import Action, Demonstration, Gripper, Step
 from handful.errors import DemoError, EmptyCloudError, OptionError, errors_at
+from handful.recordings._agreement import PosedView
 from handful.recordings._held import (
     BODY_MARGIN,
     HELD_REACH,
@@ -38,11 +39,14 @@ class Sight:
         cloud: In the scene frame, which is the robot's, metres.
         T_scene_gripper: Where the gripper was; None if it was not in view.
         where: Which picture this is, for messages.
+        view: Its depth image with what was recorded of where it was taken; None where that is not
+            known.
     """
 
     cloud: PointCloud
     T_scene_gripper: Float[np.ndarray, "4 4"] | None = None
     where: str = "view"
+    view: PosedView | None = None
 
 
 @dataclass(frozen=True, eq=False)

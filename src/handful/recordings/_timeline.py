@@ -99,6 +99,23 @@ def told(events: Sequence[GripperEvent]) -> str:
     )
 
 
+def steps_of_timeline(timeline: Timeline, plan: StepPlan, gripper: Gripper) -> list[SeenStep]:
+    """The steps that a continuous recording shows.
+
+    Args:
+        timeline: The recording.
+        plan: Which steps.
+        gripper: What it was shown with.
+    """
+    with errors_at(timeline.name):
+        steps, start = [], -np.inf
+        for name, event in plan.chosen(timeline.events):
+            with errors_at(f"step {name!r} at {event.time:.2f} s"):
+                steps.append(_step(name, event, start, timeline, plan, gripper))
+            start = event.time
+        return steps
+
+
 def demonstration_from_timeline(
     timeline: Timeline, plan: StepPlan, gripper: Gripper, options: CloudOptions
 ) -> Demonstration:
@@ -110,12 +127,8 @@ def demonstration_from_timeline(
         gripper: What it was shown with.
         options: How clouds are made.
     """
+    steps = steps_of_timeline(timeline, plan, gripper)
     with errors_at(timeline.name):
-        steps, start = [], -np.inf
-        for name, event in plan.chosen(timeline.events):
-            with errors_at(f"step {name!r} at {event.time:.2f} s"):
-                steps.append(_step(name, event, start, timeline, plan, gripper))
-            start = event.time
         return demonstration_from_sights(timeline.name, steps, gripper, options)
 
 

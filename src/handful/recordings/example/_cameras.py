@@ -132,6 +132,16 @@ def showing_poses(rng: np.random.Generator) -> list[Pose]:
     ]
 
 
+def hand_poses(rng: np.random.Generator) -> list[Pose]:
+    """Three poses of the gripper that show the camera beside the table all of the hand."""
+    looks = [
+        ((0.50, 0.00, 0.33), (0.9, 0.2, 0.1), 0.0),
+        ((0.50, 0.10, 0.25), (0.9, -0.2, 0.1), 1.0),
+        ((0.55, 0.05, 0.30), (0.55, 0.45, 0.0), 1.2),
+    ]
+    return [_hand_towards(rng.normal(spot, 0.01), to, turn) for spot, to, turn in looks]
+
+
 def _hand_towards(
     position: Float[np.ndarray, "3"], target: tuple[float, float, float], turn: float
 ) -> Pose:

@@ -20,6 +20,7 @@ from handful.errors import OptionError
 from handful.recordings.example._cameras import (
     CAMERAS,
     ExampleCamera,
+    hand_poses,
     looking_poses,
     showing_poses,
 )
@@ -43,6 +44,9 @@ WORKSPACE = {"lower": [200, -250, -15], "upper": [700, 250, 300]}
 """Millimetres."""
 
 MILLIMETRES = 1000.0
+MOST = 1000
+"""Recordings; their numbers are part of their seeds."""
+HAND_FOLDER = "hand"
 
 
 def write_rgbd_example(
@@ -61,8 +65,8 @@ def write_rgbd_example(
     Returns:
         The folder.
     """
-    if not 1 <= count <= 1000 or seed < 0:
-        raise OptionError(f"count {count}, seed {seed}: need 1 to 1000 and 0 or more.")
+    if not 1 <= count <= MOST or seed < 0:
+        raise OptionError(f"count {count}, seed {seed}: need 1 to {MOST} and 0 or more.")
     target = Path(folder)
     check_replaceable(target, MANIFEST, "folder of RGB-D recordings", overwrite)
     with staged_folder(target) as staging:
@@ -78,6 +82,7 @@ def write_rgbd_example(
             "gripper": "hand.json",
             "workspace": WORKSPACE,
             "cameras": {name: _camera_json(camera) for name, camera in CAMERAS.items()},
+            "hand": _hand_views(staging, np.random.default_rng([seed, MOST])),
             "recordings": [f"{name}/recording.json" for name in names],
         }
         atomic_write_text(staging / "hand.json", readable_json(gripper_to_json(GRIPPER, staging)))
@@ -127,16 +132,38 @@ class _Recording:
             hand = [hand_mesh(2.0 * HEAD_RADIUS if holding else GRIPPER.opening)]
             hand += [self._held] if holding else []
             shown += [part.transformed(T_robot_gripper) for part in hand]
-        color, depth = CAMERAS[name].taken(shown, T_robot_gripper, self._rng)
         number = len(list(self.folder.glob(f"{what}_{name}*_depth.png"))) + 1
         start = f"{what}_{name}_{number}"
-        view: dict[str, Any] = {"camera": name}
-        for kind, pixels in (("color", color), ("depth", depth)):
-            view[kind] = f"{start}_{kind}.png"
-            atomic_write_bytes(self.folder / view[kind], _png(pixels))
-        if T_robot_gripper is not None:
-            view["T_robot_gripper"] = pose_json(T_robot_gripper)
-        return view
+        return _taken(self.folder, start, name, shown, T_robot_gripper, self._rng)
+
+
+def _taken(
+    root: Path,
+    start: str,
+    camera: str,
+    meshes: Sequence[ColoredMesh],
+    T_robot_gripper: Pose | None,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Take one pair of images, in files whose names have that start, and say what they are."""
+    color, depth = CAMERAS[camera].taken(meshes, T_robot_gripper, rng)
+    view: dict[str, Any] = {"camera": camera}
+    for kind, pixels in (("color", color), ("depth", depth)):
+        view[kind] = f"{start}_{kind}.png"
+        atomic_write_bytes(root / view[kind], _png(pixels))
+    if T_robot_gripper is not None:
+        view["T_robot_gripper"] = pose_json(T_robot_gripper)
+    return view
+
+
+def _hand_views(root: Path, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """The open, empty hand, free in the air before the camera beside the table."""
+    (root / HAND_FOLDER).mkdir()
+    views = []
+    for number, T in enumerate(hand_poses(rng), 1):
+        meshes = [table_mesh(), hand_mesh(GRIPPER.opening).transformed(T)]
+        views.append(_taken(root, f"{HAND_FOLDER}/table_{number}", "table", meshes, T, rng))
+    return views
 
 
 def _steps_json(

@@ -16,17 +16,20 @@ from jaxtyping import Float, Shaped
 
 from handful._strict_json import Fields, read_json
 from handful.clouds import cloud_from_rgbd, without_flying_pixels
-from handful.demos import ROTATIONS, DemoSet, pose_from_json
+from handful.demos import ROTATIONS, Demonstration, DemoSet, pose_from_json
 from handful.errors import DemoError, FileFormatError, errors_at
+from handful.recordings._agreement import PosedView
 from handful.recordings._images import decode_color, decode_depth, depth_in_metres
+from handful.recordings._pose_mistakes import check_poses
 from handful.recordings._setup import RecordingSetup, check_version, read_setup
-from handful.recordings._sights import VOXEL, Sight
-from handful.recordings._timeline import StepPlan, Timeline, demonstration_from_timeline
+from handful.recordings._sights import VOXEL, Sight, demonstration_from_sights
+from handful.recordings._timeline import StepPlan, Timeline, steps_of_timeline
 from handful.recordings._tracks import GripperEvent, Pose, PoseTrack, gripper_events
 from handful.recordings._units import LENGTHS
 from handful.recordings.lerobot._dataset import LerobotDataset, array_column, video_frame
 
 FORMAT, VERSION = "handful-lerobot", 1
+ARM = "`end_effector`"
 NOT_IN_THE_FORMAT = (
     "LeRobot data sets hold neither intrinsics nor camera poses: give a setup file with them "
     "(--setup), see docs/recordings.md"
@@ -61,6 +64,7 @@ def import_lerobot(
     episodes: Sequence[int] = (),
     voxel: float = VOXEL,
     report: Callable[[str], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> DemoSet:
     """Demonstrations from a LeRobot data set, one from each episode.
 
@@ -71,20 +75,24 @@ def import_lerobot(
         episodes: Their numbers; empty for all.
         voxel: Clouds are thinned to this, metres; 0 keeps every point.
         report: Told the name of each episode before it is read.
+        warn: Told in what images and poses do not fit, where no usual mistake explains it.
     """
     data, meaning = LerobotDataset(Path(folder)), _read_meaning(Path(setup), voxel)
     plan = plan or StepPlan()
-    demonstrations = []
+    gripper, options = meaning.setup.gripper, meaning.setup.options
+    demonstrations: list[Demonstration] = []
     for episode in _chosen(data, episodes):
         timeline = _timeline(data, meaning, episode)
         if report is not None:
             report(timeline.name)
         with errors_at(folder):
-            made = demonstration_from_timeline(
-                timeline, plan, meaning.setup.gripper, meaning.setup.options
-            )
+            steps = steps_of_timeline(timeline, plan, gripper)
+            if not demonstrations:  # all episodes have the same cameras and arm
+                check_poses(steps, meaning.setup, Path(setup), ARM, warn)
+            with errors_at(timeline.name):
+                made = demonstration_from_sights(timeline.name, steps, gripper, options)
         demonstrations.append(made)
-    return DemoSet(tuple(demonstrations), meaning.setup.gripper)
+    return DemoSet(tuple(demonstrations), gripper)
 
 
 def lerobot_events(
@@ -223,7 +231,7 @@ class _Camera:
             view = camera.view(np.ascontiguousarray(color), depth, pose)
             if not self._meaning.setup.keep_flying_pixels:
                 view = without_flying_pixels(view)
-            return Sight(cloud_from_rgbd(view), pose, where)
+            return Sight(cloud_from_rgbd(view), pose, where, PosedView.of(camera, view, pose))
 
     def _pixels(
         self, kind: str, index: int, time: float, pixels: str

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import numpy as np
 
 from handful._strict_json import Fields, read_json
 from handful.clouds import cloud_from_rgbd, without_flying_pixels
-from handful.demos import Action, Demonstration, DemoSet, member_path
+from handful.demos import Action, DemoSet, Gripper, member_path
 from handful.errors import DemoError, errors_at, unknown_name_message
-from handful.recordings._camera import Pose
+from handful.recordings._agreement import PosedView
+from handful.recordings._camera import Pose, RecordingCamera
 from handful.recordings._images import read_color, read_depth
+from handful.recordings._pose_mistakes import check_poses, pose_text
 from handful.recordings._setup import RecordingSetup, check_version, read_setup
 from handful.recordings._sights import VOXEL, SeenStep, Sight, demonstration_from_sights
 
@@ -26,6 +29,9 @@ VERSION = 1
 MAX_RECORDINGS, MAX_STEPS, MAX_TARGETS = 10_000, 64, 1000
 MAX_VIEWS = 32
 """Of the scene, or of what is held, in one step."""
+ARM = "`T_robot_gripper` of the views, and in the targets if they come from the same program"
+LOOKED_AT = 2
+"""Recordings whose images are compared with the poses; all have the same cameras and arm."""
 
 
 def import_rgbd(
@@ -33,18 +39,61 @@ def import_rgbd(
     *,
     voxel: float = VOXEL,
     report: Callable[[str], None] | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> DemoSet:
     """Demonstrations from a folder of colour and depth images.
+
+    Before clouds are made, the images of the first recordings are compared with the poses of
+    cameras and arm: where they do not fit, the usual mistakes are tried.
 
     Args:
         folder: The folder, or its `recordings.json`.
         voxel: Clouds are thinned to this, metres; 0 keeps every point.
         report: Told the name of each recording before it is read.
+        warn: Told in what images and poses do not fit, where no usual mistake explains it.
 
     Raises:
         HandfulError: Something is wrong; the message names the file, the field and the cure.
     """
-    path = Path(folder)
+    opened = _opened(Path(folder), voxel)
+    manifest, setup, recordings = opened.manifest, opened.setup, opened.recordings
+    read = {
+        name: _read_steps(name, *recordings[name], setup, report)
+        for name in list(recordings)[:LOOKED_AT]
+    }
+    check_poses([step for steps in read.values() for step in steps], setup, manifest, ARM, warn)
+    demonstrations = []
+    for name, (content, root) in recordings.items():
+        steps = read.pop(name, None) or _read_steps(name, content, root, setup, report)
+        with errors_at(content.address):
+            demonstrations.append(
+                demonstration_from_sights(name, steps, setup.gripper, setup.options)
+            )
+    with errors_at(manifest):
+        return DemoSet(tuple(demonstrations), setup.gripper, opened.description)
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A manifest that was read.
+
+    Attributes:
+        manifest: The file.
+        setup: What all recordings share.
+        description: Of the set.
+        recordings: By name: fields, and the folder that its images are relative to.
+        hand: Views of the open hand, not read yet, with their addresses.
+    """
+
+    manifest: Path
+    setup: RecordingSetup
+    description: str
+    recordings: dict[str, tuple[Fields, Path]]
+    hand: list[tuple[str, Any]]
+
+
+def _opened(path: Path, voxel: float) -> _Opened:
+    """Read the manifest, and which recordings there are."""
     manifest = path if path.name == MANIFEST else path / MANIFEST
     if not manifest.is_file():
         raise DemoError(
@@ -56,6 +105,7 @@ def import_rgbd(
     description = fields.text("description", "")
     setup = read_setup(fields, manifest, voxel)
     entries = fields.items("recordings", MAX_RECORDINGS)
+    hand = list(fields.items("hand", MAX_VIEWS)) if fields.has("hand") else []
     fields.done()
     recordings: dict[str, tuple[Fields, Path]] = {}
     for address, value in entries:
@@ -65,12 +115,7 @@ def import_rgbd(
         if name in recordings:  # before any image is read: each takes time and memory
             raise DemoError(f"{where}: the recording {name!r} is there twice: each has its name.")
         recordings[name] = opened, root
-    demonstrations = [
-        _read_recording(name, opened, root, setup, report)
-        for name, (opened, root) in recordings.items()
-    ]
-    with errors_at(manifest):
-        return DemoSet(tuple(demonstrations), setup.gripper, description)
+    return _Opened(manifest, setup, description, recordings, hand)
 
 
 def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
@@ -83,21 +128,19 @@ def _entry(value: Any, address: str, root: Path) -> tuple[Any, str, Path]:
     return read_json(path), str(path), path.parent
 
 
-def _read_recording(
+def _read_steps(
     name: str,
     fields: Fields,
     root: Path,
     setup: RecordingSetup,
     report: Callable[[str], None] | None,
-) -> Demonstration:
-    address = fields.address
+) -> list[SeenStep]:
     if report is not None:
         report(name)
     entries = fields.items("steps", MAX_STEPS)
     steps = [_read_step(step, where, root, setup) for where, step in entries]
     fields.done()
-    with errors_at(address):
-        return demonstration_from_sights(name, steps, setup.gripper, setup.options)
+    return steps
 
 
 def _read_step(value: Any, address: str, root: Path, setup: RecordingSetup) -> SeenStep:
@@ -154,4 +197,61 @@ def _read_sight(value: Any, address: str, root: Path, setup: RecordingSetup) -> 
         if not setup.keep_flying_pixels:
             view = without_flying_pixels(view)
         with errors_at(depth.name):
-            return Sight(cloud_from_rgbd(view), gripper, address)
+            cloud = cloud_from_rgbd(view)
+        return Sight(cloud, gripper, address, PosedView.of(camera, view, gripper))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedHand:
+    """A picture in which a camera sees the hand, and where the arm says that it is.
+
+    Attributes:
+        sight: The picture, as a cloud in the robot's frame; it says where the gripper was.
+        camera: As the file describes it.
+        length_unit: Of the file.
+    """
+
+    sight: Sight
+    camera: RecordingCamera
+    length_unit: str
+
+    @property
+    def T_scene_gripper(self) -> Pose:
+        """Where the arm says the gripper was."""
+        assert self.sight.T_scene_gripper is not None  # checked when it was read
+        return self.sight.T_scene_gripper
+
+    def corrected(self, correction: Pose) -> str:
+        """The camera's pose as it is to be written into the file.
+
+        Args:
+            correction: By which the cloud is to be moved in the robot's frame.
+        """
+        pose = correction @ self.camera.pose(self.T_scene_gripper)
+        if self.camera.on_wrist:
+            pose = np.linalg.inv(self.T_scene_gripper) @ pose
+        return f'"{self.camera.field}": {pose_text(pose, self.length_unit)}'
+
+
+def recorded_hands(folder: str | Path) -> tuple[Gripper, list[RecordedHand]]:
+    """The gripper, and the pictures of its open, empty hand.
+
+    Args:
+        folder: Of RGB-D recordings.
+
+    Raises:
+        DemoError: There are none.
+    """
+    opened = _opened(Path(folder), 0.0)
+    setup, found = opened.setup, []
+    for where, value in opened.hand:
+        sight = _read_sight(value, where, opened.manifest.parent, setup)
+        if sight.view is None or sight.T_scene_gripper is None:
+            raise DemoError(f"{where}: has no 'T_robot_gripper': where the arm says the hand is.")
+        found.append(RecordedHand(sight, setup.cameras[sight.view.camera], setup.units.length))
+    if not found:
+        raise DemoError(
+            f"{opened.manifest}: has no field 'hand' with views of the open, empty hand, by which "
+            "a camera is measured: take one or more and write them there, see docs/checks.md."
+        )
+    return setup.gripper, found
