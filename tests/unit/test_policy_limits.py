@@ -1,5 +1,6 @@
 """Which poses may be executed: limits, their order, perturbed poses, and motions around a pose."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,10 +8,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from handful.clouds import Box, PointCloud
-from handful.demos import Action, Gripper, TaskStep, gripper_named
+from handful.demos import Action, Gripper, Step, TaskStep, gripper_named
 from handful.errors import OptionError
 from handful.policy import (
     ApproachCone,
+    Crossings,
     Feasibility,
     Limits,
     Motion,
@@ -284,3 +286,38 @@ def test_held_thing_is_checked_on_its_way_down() -> None:
     for height, free in ((0.08, False), (0.14, True)):
         roof = PointCloud(level_plane(0.2, height))
         assert bool(Feasibility(STACK, HAND, roof, grasp, limits)(pose)) is free
+
+
+def test_what_demonstrations_show_is_allowed_and_no_more() -> None:
+    """A peg in a tight hole seems to cross its edge: not beside it, nor through the ground."""
+    board = level_plane(0.2, 0.02)
+    hole = np.linalg.norm(board[:, :2], axis=1) < 0.0255
+    scene = PointCloud(np.concatenate([board[~hole], level_plane(0.2, 0.0)]))
+    grasp = PointCloud(box_surface((0.0, 0.0, 0.145), (0.036, 0.036, 0.05)))
+    inserted = contact_at(HAND, 0.0, 0.0, 0.0255)
+    beside = contact_at(HAND, 0.025, 0.0, 0.0255)
+    through = contact_at(HAND, 0.0, 0.0, 0.015)
+    limits = Limits(hand=False)
+    shown = Crossings.shown([Step(STACK.name, STACK.action, scene, inserted[None], grasp)] * 3)
+    naive = Feasibility(STACK, HAND, scene, grasp, limits)
+    learned = Feasibility(STACK, HAND, scene, grasp, limits, crossings=shown)
+    assert max(shown.counts) > 0
+    assert (naive(inserted).ok, learned(inserted).ok) == (False, True)
+    assert not learned(beside)
+    assert not learned(through)
+
+
+def test_one_bad_demonstration_allows_nothing() -> None:
+    grasp = PointCloud(box_surface((0.0, 0.0, 0.145), (0.06, 0.04, 0.04)))
+    scene = PointCloud(level_plane(0.2, 0.03))
+    good, bad = contact_at(HAND, 0.0, 0.0, 0.06), contact_at(HAND, 0.0, 0.0, 0.03)
+    steps = [Step(STACK.name, STACK.action, scene, at[None], grasp) for at in (good, good, bad)]
+    assert max(Crossings.shown(steps[2:]).counts) > 0, "the control"
+    assert Crossings.shown(steps) == Crossings()
+    assert Crossings.shown([]) == Crossings()
+
+
+@pytest.mark.parametrize("counts", [(1.0, 2.0), (0.0, -1.0, 0.0), (0.0, 0.0, math.nan)])
+def test_impossible_crossings_are_refused(counts: tuple[float, ...]) -> None:
+    with pytest.raises(OptionError, match="crossings are"):
+        Crossings(counts)

@@ -18,6 +18,7 @@ from handful.policy import (
     Feasibility,
     Predictor,
     TrainedPredictor,
+    crossings_of,
     points_taken,
     without_hand,
 )
@@ -125,7 +126,8 @@ def ask(
     errors = np.array([pose_error(T, step, gripper) for T in poses.T_scene_gripper])
     right = (errors[:, 0] <= NEAR) & (errors[:, 1] <= TURNED)
     right |= poses.energy >= energy
-    judge = Feasibility(step.task_step, gripper, step.scene, grasp)
+    crossings = crossings_of(predictor)
+    judge = Feasibility(step.task_step, gripper, step.scene, grasp, crossings=crossings)
     chosen = next((i for i, T in enumerate(poses.T_scene_gripper) if judge(T).ok), None)
     best = 0 if chosen is None else chosen
     return Answer(

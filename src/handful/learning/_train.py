@@ -15,7 +15,7 @@ from handful.learning._recipe import Recipe, recipe_for
 from handful.learning._trainer import StepReport, Trainer
 from handful.learning.variation import Example, examples_of
 from handful.models import EdfModel
-from handful.policy import CloudStatistics, Predictor
+from handful.policy import CloudStatistics, Crossings, Predictor
 
 EdfTrainer = Trainer[EdfModel, Example]
 
@@ -70,5 +70,10 @@ def finish(trainer: EdfTrainer, demos: DemoSet, recipe: Recipe) -> Predictor:
     predictor = Predictor(recipe.step, model, demos.gripper, recipe.preparation, recipe.search)
     variation, training = recipe.objective.variation, recipe.training
     confidence = calibrate(predictor, trainer.examples, variation, training.seed, training.steps)
-    scenes = [step.scene for step in demos.steps(recipe.step.name)]
-    return replace(predictor, confidence=confidence, trained_on=CloudStatistics.typical(scenes))
+    steps = demos.steps(recipe.step.name)
+    return replace(
+        predictor,
+        confidence=confidence,
+        trained_on=CloudStatistics.typical([step.scene for step in steps]),
+        crossings=Crossings.shown(steps),
+    )

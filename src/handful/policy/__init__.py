@@ -8,6 +8,7 @@ from ._confidence import LEAST_CONFIDENCE as LEAST_CONFIDENCE
 from ._confidence import SURE_ENOUGH as SURE_ENOUGH
 from ._confidence import Confidence as Confidence
 from ._confidence import check_least_confidence as check_least_confidence
+from ._crossings import Crossings as Crossings
 from ._evidence import CONSIDERED as CONSIDERED
 from ._evidence import Judged as Judged
 from ._feasibility import ApproachCone as ApproachCone
@@ -32,6 +33,7 @@ from ._motion import Motion as Motion
 from ._motion import backed_off as backed_off
 from ._perturb import perturbed as perturbed
 from ._predictor import Predictor as Predictor
+from ._predictor import crossings_of as crossings_of
 from ._preparation import Preparation as Preparation
 from ._preparation import PreparedClouds as PreparedClouds
 from ._preparation import without_hand as without_hand

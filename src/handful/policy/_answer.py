@@ -24,7 +24,7 @@ from handful.policy._confidence import SURE_ENOUGH, check_least_confidence
 from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._interfaces import TrainedPredictor
 from handful.policy._motion import PRE_DISTANCE
-from handful.policy._predictor import Predictor
+from handful.policy._predictor import Predictor, crossings_of
 from handful.policy._ranked import RankedPoses
 from handful.policy._selection import PoseSelection
 from handful.policy._track import Tracked
@@ -194,7 +194,10 @@ class _Judge:
     ) -> None:
         if limits is not None and not isinstance(limits, Limits):
             raise OptionError(f"limits is {shown(limits)}: need Limits(...), or None.")
-        self._feasible = Feasibility(predictor.step, predictor.gripper, scene, grasp, limits)
+        crossings = crossings_of(predictor)
+        self._feasible = Feasibility(
+            predictor.step, predictor.gripper, scene, grasp, limits, crossings=crossings
+        )
         self._known: dict[bytes, Verdict] = {}
 
     def __call__(self, T_scene_gripper: np.ndarray) -> Verdict:

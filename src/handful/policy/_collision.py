@@ -59,10 +59,6 @@ class SceneSurface:
         self._has_plane = bend < ROUND
         self._level = (bend < FLAT) & (self._normals[:, 2] > LEVEL)
 
-    def collides(self, held: Float[np.ndarray, "held 3"]) -> bool:
-        """Whether held points, thinned and in the scene frame, go through the scene."""
-        return self.crossings(held) >= TOO_MANY
-
     def hand_collides(
         self, gripper: Gripper, T_scene_gripper: Float[np.ndarray, "4 4"], holding: bool
     ) -> bool:
@@ -92,7 +88,11 @@ class SceneSurface:
         return int(shape.contains(local, -HAND_DEPTH).sum()) >= IN_HAND
 
     def crossings(self, held: Float[np.ndarray, "held 3"]) -> int:
-        """How many scene points the held surface crosses, and held points are in the table."""
+        """How many scene points the held surface crosses, and held points are in the table.
+
+        Args:
+            held: Points of what is held, thinned, scene frame.
+        """
         in_table = int((held[:, 2] < self._table - TOLERANCE).sum())
         low, high = held.min(axis=0) - REACH, held.max(axis=0) + REACH
         close = ((self.points >= low) & (self.points <= high)).all(axis=1) & self._has_plane

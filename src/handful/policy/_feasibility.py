@@ -18,14 +18,13 @@ from handful.demos import Action, Gripper, TaskStep
 from handful.errors import GeometryError, OptionError
 from handful.geometry import check_pose
 from handful.policy._collision import SceneSurface, thinned_points
+from handful.policy._crossings import Crossings
 from handful.policy._grasped import closes_on_something
 from handful.policy._interfaces import Robot
 from handful.policy._motion import backed_off
 from handful.policy._tiles import check_workspace, grown
 from handful.policy._verdict import Verdict
 
-RISES = (0.03, 0.015, 0.0)
-"""Metres above the pose where what is held is checked: the way down."""
 BACKS = (0.03, 0.015, 0.0)
 """Metres before the pose, along the approach, where the hand is checked."""
 
@@ -116,6 +115,7 @@ class Feasibility:
         grasp: Grasp cloud Y of a step with something in the gripper, else None.
         limits: The user's.
         robot: Asked for its reach; None where there is no robot.
+        crossings: What demonstrated poses of the step show (`Predictor.crossings`); None for none.
     """
 
     def __init__(
@@ -126,8 +126,10 @@ class Feasibility:
         grasp: PointCloud | None = None,
         limits: Limits | None = None,
         robot: Robot | None = None,
+        crossings: Crossings | None = None,
     ) -> None:
         self._step, self._gripper, self._robot = step, gripper, robot
+        self._crossings = crossings or Crossings()
         self._limits = limits or Limits()
         self._scene = scene
         self._held = None
@@ -202,9 +204,7 @@ class Feasibility:
         return Verdict(True)
 
     def _held_is_free(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
-        if self._held is not None:
-            moved = self._held @ pose[:3, :3].T + pose[:3, 3]
-            for rise in RISES:
-                if self._surface.collides(moved + np.array([0.0, 0.0, rise])):
-                    return Verdict(False, "what is held would go through the scene")
+        held = self._held
+        if held is not None and self._crossings.too_many(self._surface, held, pose):
+            return Verdict(False, "what is held would go through the scene")
         return Verdict(True)

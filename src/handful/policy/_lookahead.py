@@ -29,7 +29,7 @@ from handful.policy._confidence import LEAST_CONFIDENCE
 from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._grasped import points_taken
 from handful.policy._interfaces import PosePredictor, Robot
-from handful.policy._predictor import Predictor
+from handful.policy._predictor import Predictor, crossings_of
 from handful.policy._ranked import RankedPoses
 from handful.policy._remote import RemotePredictor
 
@@ -217,7 +217,8 @@ class Outlook:
         elif isinstance(self._predictor, RemotePredictor):
             found = self._predictor.sample(cloud, held, POSES, self._seed)
             motions = self._executed(found) @ np.linalg.inv(T_scene_gripper)
-        judge = Feasibility(self._step, gripper, cloud, None, self._limits, self._robot)
+        crossings = crossings_of(self._predictor)
+        judge = Feasibility(self._step, gripper, cloud, None, self._limits, self._robot, crossings)
         self._scenes.append(_Scene(taken, cloud, judge, motions))
         return self._scenes[-1]
 

@@ -16,6 +16,7 @@ from handful.errors import OptionError
 from handful.geometry import pose_apply
 from handful.models import EdfModel, MatchEnergy, QueryPoints
 from handful.policy._confidence import SURE_ENOUGH, Confidence
+from handful.policy._crossings import Crossings
 from handful.policy._feasibility import Limits
 from handful.policy._motion import PRE_DISTANCE
 from handful.policy._preparation import Preparation, PreparedClouds
@@ -40,6 +41,7 @@ class Predictor:
         confidence: From energies.
         other_gripper: Another gripper that is used instead (see `for_gripper`), or None.
         trained_on: What the scenes of the demonstrations are like; None in files of before.
+        crossings: How far what is held seems to go through the scene in the demonstrations.
     """
 
     step: TaskStep
@@ -50,6 +52,7 @@ class Predictor:
     confidence: Confidence = field(default_factory=lambda: Confidence(0.0, 1.0))
     other_gripper: Gripper | None = None
     trained_on: CloudStatistics | None = None
+    crossings: Crossings = field(default_factory=Crossings)
 
     @property
     def gripper(self) -> Gripper:
@@ -260,3 +263,8 @@ class Predictor:
         if self.model.holding or self.other_gripper is None:
             return np.eye(4)
         return self.trained_gripper.T_gripper_other(self.gripper)
+
+
+def crossings_of(predictor: object) -> Crossings:
+    """What demonstrations showed a predictor; nothing for those of other methods."""
+    return predictor.crossings if isinstance(predictor, Predictor) else Crossings()

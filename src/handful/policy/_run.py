@@ -15,6 +15,7 @@ from handful.policy._feasibility import Feasibility, Limits
 from handful.policy._interfaces import LookingRobot, PosePredictor, Robot
 from handful.policy._lookahead import LookAhead, Outlook
 from handful.policy._motion import PRE_DISTANCE
+from handful.policy._predictor import crossings_of
 from handful.policy._records import Look, StepFailure, StepRecord, Watcher
 from handful.policy._selection import PoseSelection
 
@@ -150,12 +151,13 @@ class _Run:
         if taking and following is not None and self.look_ahead is not None:
             outlook = Outlook(robot, following, self.predictors[following.name], scene, limits,
                               self.look_ahead, seed, self.least_confidence)  # fmt: skip
+        predictor = self.predictors[step.name]
         selection = PoseSelection(
-            self.predictors[step.name],
+            predictor,
             robot.gripper,
             scene,
             grasp,
-            Feasibility(step, robot.gripper, scene, grasp, limits, robot),
+            Feasibility(step, robot.gripper, scene, grasp, limits, robot, crossings_of(predictor)),
             self.samples,
             seed,
             None if limits is None else limits.workspace,

@@ -13,6 +13,7 @@ from handful.demos import Action, Gripper, TaskStep, gripper_from_tip
 from handful.errors import DemoError, FileFormatError
 from handful.models import USE, config_from_json, config_to_json, load_model, save_model
 from handful.policy._confidence import Confidence
+from handful.policy._crossings import Crossings
 from handful.policy._predictor import Predictor
 from handful.policy._preparation import Preparation
 from handful.policy._search import SearchConfig
@@ -38,6 +39,8 @@ def save_predictor(predictor: Predictor, folder: str | Path) -> Path:
     }
     if predictor.trained_on is not None:
         content["trained_on"] = config_to_json(predictor.trained_on)
+    if predictor.model.holding:
+        content["crossings"] = config_to_json(predictor.crossings)
     return save_model(predictor.model, folder, {USE: json.dumps(content, indent=2) + "\n"})
 
 
@@ -58,6 +61,8 @@ def load_predictor(folder: str | Path) -> Predictor:
     confidence = _part(Confidence, fields, "confidence")
     known = fields.has("trained_on")
     trained_on = _part(CloudStatistics, fields, "trained_on") if known else None
+    shown = fields.has("crossings")
+    crossings = _part(Crossings, fields, "crossings") if shown else Crossings()
     if version == 1:
         action = Action.PLACE if model.holding else Action.PICK
         step = TaskStep(action.value, action)
@@ -74,7 +79,10 @@ def load_predictor(folder: str | Path) -> Predictor:
             f"{path}: the step's action is {step.action.value!r}, and the model beside it is for "
             f"{'a full' if model.holding else 'an empty'} gripper: the files are of two models."
         )
-    return Predictor(step, model, gripper, preparation, search, confidence, trained_on=trained_on)
+    return Predictor(
+        step, model, gripper, preparation, search, confidence, trained_on=trained_on,
+        crossings=crossings,
+    )  # fmt: skip
 
 
 def _part(kind: Any, fields: Fields, name: str) -> Any:
