@@ -179,9 +179,9 @@ SMALL = (
     OccupancyObjective(),
     TrainingConfig(
         steps=1500,
-        schedule=Schedule(peak=1e-3, warmup=0.05, floor=0.02),
+        schedule=Schedule(peak=2e-2, warmup=0.05, floor=0.02),
         averaging=0.97,
-        optimizer="adam",
+        optimizer="muon",
     ),
     600,
 )
