@@ -210,7 +210,11 @@ def click_on(page: object, scene: np.ndarray, spot: np.ndarray) -> None:
     page.get_by_role("button", name="Put it where I click").click()
     page.get_by_text("Click on the scene").wait_for()
     page.wait_for_timeout(1000)
-    page.mouse.click(*pixel_of(spot, *view_of(scene), canvas_size(page)))
+    x, y = pixel_of(spot, *view_of(scene), canvas_size(page))
+    # Notices lie over the scene for some seconds: a click there is none on the scene.
+    free = "([x, y]) => document.elementFromPoint(x, y).tagName === 'CANVAS'"
+    page.wait_for_function(free, arg=[x, y])
+    page.mouse.click(x, y)
     page.get_by_text("The gripper is where you clicked").wait_for()
 
 
