@@ -15,7 +15,7 @@ from handful.errors import DemoError
 
 NOTES = ".json"
 """Ending of the file."""
-_POSE, _FOLLOWS, _PLACE = "T_scene_gripper", "demonstration", "place"
+_POSE, _FOLLOWS, _INDEX = "T_scene_gripper", "demonstration", "index"
 
 
 def noted(scene: Scene, file: Path) -> Scene:
@@ -32,8 +32,8 @@ def noted(scene: Scene, file: Path) -> Scene:
         pose = pose_from_json(fields.any(_POSE), address)
         scene = replace(scene, pose=check_pose(pose, name=address))
     scene = replace(scene, follows=fields.text(_FOLLOWS, "", longest=100))
-    if fields.has(_PLACE):
-        scene = replace(scene, place=fields.integer(_PLACE, low=0, high=MAX_STEPS))
+    if fields.has(_INDEX):
+        scene = replace(scene, place=fields.integer(_INDEX, low=0, high=MAX_STEPS))
     fields.done()
     return scene
 
@@ -50,7 +50,7 @@ def write_notes(scene: Scene, file: Path) -> None:
     if scene.follows:
         said[_FOLLOWS] = scene.follows
     if scene.place is not None:
-        said[_PLACE] = scene.place
+        said[_INDEX] = scene.place
     if said:
         atomic_write_text(file, readable_json(said))
     else:
