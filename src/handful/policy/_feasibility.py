@@ -169,7 +169,7 @@ class Feasibility:
 
     def _is_pose(self, pose: Float[np.ndarray, "4 4"]) -> Verdict:
         try:
-            check_pose(torch.as_tensor(pose))
+            check_pose(torch.tensor(pose))
         except GeometryError:
             return Verdict(False, "not a pose")
         return Verdict(True)
