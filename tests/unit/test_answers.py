@@ -25,6 +25,7 @@ from handful.errors import CloudError, FileFormatError, HandfulError, OptionErro
 from handful.learning import RunFolder, train
 from handful.policy import (
     ApproachCone,
+    Crossings,
     Limits,
     Predictor,
     RankedPoses,
@@ -139,6 +140,11 @@ def test_representations_are_short(demos, pick):
 
 
 # --- answers of predictors --------------------------------------------------------------------
+
+
+def test_training_measures_what_demonstrations_show(demos, pick, place):
+    assert place.crossings == Crossings.shown(demos.steps("place"))
+    assert pick.crossings == Crossings()
 
 
 def test_every_pose_is_there_once_and_infeasible_ones_say_why(demos, pick):

@@ -31,6 +31,7 @@ from handful.models import (
 from handful.policy import (
     CloudStatistics,
     Confidence,
+    Crossings,
     Predictor,
     Preparation,
     SearchConfig,
@@ -114,6 +115,22 @@ def test_what_a_predictor_was_trained_on_is_stored_and_missing_in_older_files(tm
     assert older.unlike(scene) == [], "what is not known is not told"
     again = load_predictor(save_predictor(older, tmp_path / "again"))
     assert again.trained_on is None
+
+
+def test_what_demonstrations_showed_is_stored_and_missing_in_older_files(tmp_path):
+    saved = replace(predictor(Action.PLACE), crossings=Crossings((0.0, 1.5, 12.0)))
+    folder = save_predictor(saved, tmp_path / "model")
+    assert load_predictor(folder).crossings == saved.crossings
+    without_use("crossings")(folder)
+    assert load_predictor(folder).crossings == Crossings()
+
+
+@pytest.mark.parametrize("counts", [[0.0, 1.0], [0.0, 0.0, -1.0], "many"])
+def test_impossible_crossings_are_refused(tmp_path, counts):
+    folder = save_predictor(predictor(Action.PLACE), tmp_path / "model")
+    change_use("crossings", "counts", to=counts)(folder)
+    with pytest.raises(FileFormatError, match="crossings"):
+        load_predictor(folder)
 
 
 @pytest.mark.parametrize("value", [-1.0, 1e9, "wide", None])
