@@ -27,7 +27,11 @@ MOST_MEMORY = 10**9
 MOST_WAIT = 600.0
 """Seconds after which a case that computes nothing hangs, on however busy a machine."""
 
-_WRITES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
+_WRITES: dict[str, tuple[int | None, int | None]] = {
+    "os.rename": (2, 3), "os.remove": (1, None), "os.mkdir": (2, None), "os.rmdir": (1, None),
+    "os.link": (2, 3), "os.symlink": (None, 2), "os.truncate": (None, None),
+}  # fmt: skip
+"""Events of writes, and which arguments hold the folders that their two paths are relative to."""
 _PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "pickle.find_class",
              "socket.connect", "ctypes.dlopen"}  # fmt: skip
 
@@ -80,12 +84,17 @@ class Watch:
             if writes and isinstance(path, str | bytes):
                 self._note(event, path)
         elif event in _WRITES:
-            for path in arguments[:2]:
+            for path, place in zip(arguments, _WRITES[event], strict=False):
                 if isinstance(path, str | bytes | os.PathLike):
-                    self._note(event, path)
+                    folder = -1 if place is None else arguments[place]
+                    self._note(event, path, folder)
 
-    def _note(self, event: str, path: Any) -> None:
-        name = os.path.abspath(os.fsdecode(os.fspath(path)))
+    def _note(self, event: str, path: Any, folder: int = -1) -> None:
+        """Note a write to a path, relative to a folder of that descriptor or to where we are."""
+        name = os.fsdecode(os.fspath(path))
+        if folder is not None and folder >= 0:
+            name = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name)
+        name = os.path.abspath(name)
         if not name.startswith(self.allowed or ()) and name != os.devnull:
             self.seen.append(("outside", f"{event} {name}"))
 

@@ -38,6 +38,7 @@ from handful.models import (
     initial_points,
     svgd_direction,
 )
+from handful.models._field import FEW_POSITIONS
 from handful.nn import Gate, Types
 
 ENCODER = EncoderConfig(voxel_size=None, radius=0.05, layers=1, degree=1, channels=4, heads=2)
@@ -384,6 +385,21 @@ def test_a_model_that_gives_nan_fails_the_checks(source):
         model.key_field.encoder._embedding.bias.fill_(math.nan)
     with pytest.raises(AssertionError, match="relative error inf"):
         check_left_equivariance(model, 5, count=1)
+
+
+def test_what_was_asked_of_a_field_before_changes_no_answer():
+    """Few positions have their own way, which rounds otherwise: it must not depend on history."""
+    field = DescriptorField(EncoderConfig(), Types((4, 2)))
+    cloud = random_object(3, 300, 0.1)
+    few, many = torch.rand(20, 3) * 0.1, torch.rand(FEW_POSITIONS + 1, 3) * 0.1
+    with torch.no_grad():
+        seen = field(cloud)
+        before = seen(few)
+        seen(many)
+        assert torch.equal(seen(few), before)
+        seen.tabulate()
+        assert_equal_up_to_rounding(seen(few), before)
+        assert torch.equal(seen.detached()(few), seen(few))
 
 
 def test_a_model_takes_a_grasp_cloud_exactly_when_its_gripper_is_full():

@@ -32,19 +32,16 @@ def printed_tables(folder: Path) -> str:
 def test_every_table_has_its_rows(tmp_path):
     judged(tmp_path / "runs" / "mug", 1)
     judged(tmp_path / "runs" / "mug", 4, "mug 0123")
-    judged(tmp_path / "runs" / "mug" / "curve" / "demos-003", 5)
     judged(tmp_path / "more" / "mug-seed-1", 2)
-    judged(tmp_path / "more" / "mug-type-0", 7)
+    judged(tmp_path / "runs" / "authors", 3)
     printed = printed_tables(tmp_path)
     for line in (
         "| mug | all | 10 | 1.00 | 0.90 | **0.90** [0.60, 0.98] | 1.00 0.95 0.95 |",
-        "| mug | 1 | 10 | 1.00 | 0.60 | **0.60** [0.31, 0.83] | mug 3 6/10 |",
-        "| seed 1 | 10 | 1.00 | 0.80 |",
-        "Total: mean 0.850, standard deviation 0.071",
-        "| mug | 3 | 10 | 1.00 | 0.50 |",
-        "| type 0 | 10 | 1.00 | 0.30 | **0.30** [0.11, 0.60] | 0.50 + 0.50 |",
-        "| mug | all, meshes | place: object not held | 4 |",
-        "| more/mug-type-0 | 100 s | 100 s | 0.50 s | 0.50 s |",
+        "| mug, meshes | 10 | 1.00 | 0.60 | **0.60** [0.31, 0.83] | mug 3 6/10 |",
+        "| mug | 1 | 10 | 1.00 | 0.80 |",
+        "| mug | mean |  |  |  | 0.850, sd 0.071 |",
+        "place: object not held | 4 |",
+        "| more/mug-seed-1 | 100 s | 100 s | 0.50 s | 0.50 s |",
     ):
         assert line in printed
 
@@ -56,7 +53,7 @@ def test_results_and_runs_of_version_1_have_their_rows(tmp_path):
     printed = printed_tables(tmp_path)
     for line in (
         "| mug | all | 4 | 0.50 | 0.50 | **0.25** [0.05, 0.70] | 1.00 0.95 0.95 | 2.0 + 2.0 |",
-        "| mug | all | pick: went to something else | 1 |",
+        "| mug | mug-all | pick: went to something else | 1 |",
         "| runs/mug | 100 s | 100 s | 0.75 s | 0.75 s |",
     ):
         assert line in printed

@@ -57,7 +57,7 @@ from handful.errors import OptionError
 from handful.geometry import pose_to_rotation_translation, rotation_apply
 from handful.learning._near_target import NearTarget
 from handful.learning._rivals import Minima, Rivals
-from handful.models import EncodedCloud, MatchEnergy
+from handful.models import EncodedCloud, Field, MatchEnergy
 from handful.sampling import (
     Langevin,
     MetropolisHastings,
@@ -153,6 +153,8 @@ class LatticeNegatives:
     ) -> Likelihood:
         """The bound above, on a new lattice."""
         lattice = self.lattice(scene.points, generator)
+        if isinstance(energy.field, Field):
+            energy.field.tabulate()  # a lattice needs it anyway
         log_sums = lattice_log_partitions(energy, lattice) - lattice.log_cell
         near, shares = self._near(poses, energy, lattice.log_cell, generator)
         minima, rivals = None, poses[:0]

@@ -241,10 +241,11 @@ def _train(
         _hear_interrupts()
         demos: DemoSet = connection.recv()
         train_in_folder(demos, recipe, folder, report=report, **options)
-    except OptionError as error:
-        connection.send(OptionError(str(error)))
     except HandfulError as error:
-        connection.send(TrainingError(str(error)))
+        _ignore_interrupts()  # the others are stopped, and this is why
+        kind = OptionError if isinstance(error, OptionError) else TrainingError
+        with suppress(BrokenPipeError):
+            connection.send(kind(str(error)))
     except (KeyboardInterrupt, BrokenPipeError, EOFError):
         pass
     finally:

@@ -254,10 +254,11 @@ class Field:
     def __init__(self, head: FieldHead, encoded: EncodedCloud, differentiable: bool) -> None:
         self.head, self.encoded = head, encoded
         self._differentiable = differentiable
+        self._tabulated = False
 
     def __call__(self, positions: Float[Tensor, "positions 3"]) -> Float[Tensor, "positions dim"]:
         """Values at positions in metres, differentiable with respect to them."""
-        if len(positions) <= FEW_POSITIONS and not self._known:
+        if len(positions) <= FEW_POSITIONS and not self._tabulated:
             edges = self.head.edges(self.encoded, positions)
             return self.head.at_few(self.encoded, self._kernel, edges)
         parts = [
@@ -273,19 +274,18 @@ class Field:
         for name in ("_kernel", "_matrices"):
             if name in self.__dict__:
                 field.__dict__[name] = self.__dict__[name].detach()
+        field._tabulated = self._tabulated
         return field
 
     def tabulate(self) -> None:
         """Compute what many positions need, before some are asked: few at a time are cheaper then.
 
-        Only derivatives of derivatives by positions take longer after it.
+        Values differ by rounding from those of few positions without it. What is asked of a field
+        must therefore not do this on its own: the same question would have two answers, by what was
+        asked before. Only derivatives of derivatives by positions take longer after it.
         """
         self._matrices  # noqa: B018 - it is kept
-
-    @property
-    def _known(self) -> bool:
-        """Whether the matrices are there already: then they serve few positions, too."""
-        return "_matrices" in self.__dict__
+        self._tabulated = True
 
     @cached_property
     def _kernel(self) -> Float[Tensor, "inputs basis_dim"]:

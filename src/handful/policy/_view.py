@@ -332,7 +332,9 @@ class SceneView:
 def encoded_field(model: EdfModel, cloud: ThinnedCloud) -> Field:
     """The key field of a cloud that has been thinned for the encoder."""
     with torch.no_grad():
-        return model.key_field(cloud)
+        field = model.key_field(cloud)
+        field.tabulate()  # it is asked many times
+        return field
 
 
 def _near(scene: PointCloud, workspace: Box, margin: float) -> PointCloud:

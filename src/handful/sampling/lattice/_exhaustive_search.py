@@ -15,7 +15,7 @@ from torch import Tensor
 from handful.clouds import Box
 from handful.errors import OptionError
 from handful.geometry import rotation_lattice
-from handful.models import MatchEnergy
+from handful.models import Field, MatchEnergy
 from handful.sampling._sampler import Draw, Sampler
 from handful.sampling._samples import distinct_poses
 from handful.sampling._target import (
@@ -92,6 +92,7 @@ class ExhaustiveSearch(Sampler):
     def draw(self, target: Target, count: int, generator: torch.Generator) -> Draw:
         """Search one lattice, or lattices from coarse to fine."""
         energy = useful_match_energy(target.energy, "ExhaustiveSearch")
+        _tabulate(energy)
         if self.time_budget is None:
             poses, energies = self._level(target, energy, count, generator, math.inf)
             return self._ended(target, poses, energies, count, levels=1)
@@ -237,6 +238,7 @@ class ExhaustiveSearch(Sampler):
         those (`distinct`).
         """
         useful = useful_match_energy(energy, "ExhaustiveSearch")
+        _tabulate(energy)
         target = Target(energy, workspace, self.reference)
         with torch.no_grad():
             centred, energies = self._starts(target, useful, count, generator)
@@ -254,6 +256,7 @@ class ExhaustiveSearch(Sampler):
         The poses stay in their order, and may be the same. As in `sample`, poses that will not be
         among the `count` best are left on their way; without `count` all reach their minima.
         """
+        _tabulate(energy)
         target = Target(energy, workspace, self.reference)
         with torch.no_grad():
             centred, energies = self._refined(
@@ -283,6 +286,12 @@ class ExhaustiveSearch(Sampler):
             poses, energies = poses[fine], energies[fine]
         chosen = self.distinct(poses, energies, count)
         return Draw(poses[chosen], energies[chosen], levels=levels)
+
+
+def _tabulate(energy: Energy) -> None:
+    """Make the field ready for many positions from the start: see `Field.tabulate`."""
+    if isinstance(energy, MatchEnergy) and isinstance(energy.field, Field):
+        energy.field.tabulate()
 
 
 def _halves(box: Box, overlap: float) -> tuple[Box, Box]:
