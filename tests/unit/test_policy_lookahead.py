@@ -12,6 +12,7 @@ from handful.demos import Action, Gripper, Task, TaskStep, gripper_named
 from handful.errors import HandfulError, OptionError
 from handful.policy import (
     LEAST_CONFIDENCE,
+    Crossings,
     Limits,
     LookAhead,
     LookedAhead,
@@ -257,6 +258,7 @@ class Equivariant(Predictor):
     def __init__(self, T_scene_first: np.ndarray) -> None:
         object.__setattr__(self, "asked", [])
         object.__setattr__(self, "first", T_scene_first)
+        object.__setattr__(self, "crossings", Crossings())
 
     def look(self, *clouds: object) -> "Equivariant":  # type: ignore[override]
         self.asked.append(clouds)  # type: ignore[attr-defined]
