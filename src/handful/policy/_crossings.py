@@ -8,7 +8,7 @@ check, and allowed in use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +53,7 @@ class Crossings:
         for step in steps:
             if step.grasp is not None and len(rows) < MOST_MEASURED:
                 surface, held = SceneSurface(step.scene), thinned_points(step.grasp)
-                rows.append(_crossed(surface, held, step.targets[0]))
+                rows.append(list(_crossed(surface, held, step.targets[0])))
         if not rows:
             return cls()
         return cls(tuple(np.median(rows, axis=0).tolist()))
@@ -71,10 +71,10 @@ class Crossings:
             held: Points of what is held, thinned, gripper frame.
             T_scene_gripper: The pose.
         """
-        moved = _moved(held, T_scene_gripper)
+        crossed = _crossed(surface, held, T_scene_gripper)
         return any(
-            surface.crossings(moved + rise * UP) >= TOO_MANY + MORE * count
-            for rise, count in zip(RISES, self.counts, strict=True)
+            found >= TOO_MANY + MORE * count
+            for found, count in zip(crossed, self.counts, strict=True)
         )
 
 
@@ -82,12 +82,8 @@ def _crossed(
     surface: SceneSurface,
     held: Float[np.ndarray, "held 3"],
     T_scene_gripper: Float[np.ndarray, "4 4"],
-) -> list[int]:
-    moved = _moved(held, T_scene_gripper)
-    return [surface.crossings(moved + rise * UP) for rise in RISES]
-
-
-def _moved(
-    held: Float[np.ndarray, "held 3"], T_scene_gripper: Float[np.ndarray, "4 4"]
-) -> Float[np.ndarray, "held 3"]:
-    return held @ T_scene_gripper[:3, :3].T + T_scene_gripper[:3, 3]
+) -> Iterator[int]:
+    """Crossed scene points at each of `RISES`, counted when they are asked for."""
+    moved = held @ T_scene_gripper[:3, :3].T + T_scene_gripper[:3, 3]
+    for rise in RISES:
+        yield surface.crossings(moved + rise * UP)
